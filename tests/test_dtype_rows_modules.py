@@ -78,6 +78,75 @@ PROGRAMS = {
         "self.blocks(x)",
         ("float32",),
     ),
+    "behind-an-unpacked-list": (
+        """
+        class Last(nn.Module):
+            def forward(self, x):
+                return x.contiguous()
+
+        class Net(nn.Module):
+            def __init__(self, depth):
+                super().__init__()
+                self.first = nn.Linear(8, 8)
+                self.blocks = nn.Sequential(*[nn.LayerNorm(8) for _ in range(depth)], Last())
+
+            def forward(self, x):
+                return self.blocks(self.first(x))
+        """,
+        "x.contiguous()",
+        ("float32",),
+    ),
+    "behind-a-list-in-a-sum": (
+        """
+        class Last(nn.Module):
+            def forward(self, x):
+                return x.contiguous()
+
+        class Net(nn.Module):
+            def __init__(self, depth):
+                super().__init__()
+                self.first = nn.Linear(8, 8)
+                self.blocks = nn.Sequential(*([nn.LayerNorm(8) for _ in range(depth)] + [Last()]))
+
+            def forward(self, x):
+                return self.blocks(self.first(x))
+        """,
+        "x.contiguous()",
+        ("float32",),
+    ),
+    "appended-to-an-unpacked-list": (
+        """
+        class Last(nn.Module):
+            def forward(self, x):
+                return x.contiguous()
+
+        class Net(nn.Module):
+            def __init__(self, depth):
+                super().__init__()
+                self.first = nn.Linear(8, 8)
+                blocks = [nn.LayerNorm(8) for _ in range(depth)]
+                blocks.append(Last())
+                self.blocks = nn.Sequential(*blocks)
+
+            def forward(self, x):
+                return self.blocks(self.first(x))
+        """,
+        "x.contiguous()",
+        ("float32",),
+    ),
+    "converted-behind-an-unpacked-list": (
+        """
+        class Net(nn.Module):
+            def __init__(self, depth):
+                super().__init__()
+                self.blocks = nn.Sequential(*[nn.Linear(8, 8) for _ in range(depth)], nn.Conv1d(8, 8, 1)).double()
+
+            def forward(self, x):
+                return self.blocks[-1].weight
+        """,
+        "self.blocks[-1].weight",
+        ("float64",),
+    ),
     "ordered-dict": (
         """
         from collections import OrderedDict
@@ -315,3 +384,24 @@ def test_a_layer_made_in_forward_comes_after_the_conversion(tmp_path: Path, made
     namespace: dict[str, Any] = {}
     exec(HEADER + code, namespace)
     assert namespace["Late"]().bfloat16()(torch.ones(3, dtype=torch.bfloat16)).dtype is torch.float32
+
+
+@pytest.mark.parametrize(
+    ("move", "half"),
+    [
+        (".cuda()", None),
+        (".to(torch.float32)", "bfloat16"),
+        (".to('cuda', torch.float32)", None),
+        (".to(**{'device': given.device, 'dtype': torch.float32})", None),
+        (".to('cpu', torch.float32)", "bfloat16"),
+    ],
+)
+def test_a_parameter_that_is_moved_where_it_is_made_need_be_none(tmp_path: Path, move: str, half: str | None) -> None:
+    """On another device it is a plain tensor, which no conversion of the module reaches."""
+    code = ASKED.replace("(MADE)", f"(torch.ones(3)){move}").replace("DEFAULT", "None")
+    assert _dtypes(tmp_path, code, "self.weight", "bf16") == (None if half is None else (half,))
+    assert _dtypes(tmp_path, code, "self.weight", "autocast-bf16") == ("float32",)
+    namespace: dict[str, Any] = {}
+    exec(HEADER + code.replace("'cuda'", "'meta'").replace(".cuda()", ".to('meta')"), namespace)
+    names = [name for name, _ in namespace["Camera"](torch.ones(3, device="meta")).bfloat16().named_parameters()]
+    assert names == (["weight"] if half else [])

@@ -193,7 +193,8 @@ def concatenated(session: Budget, a: Sequence, b: Sequence) -> Sequence:
     elements = [element_of(session, part) for part in (a, b) if part.items != ()]
     head = a.head if a.items is None else a.items + b.head
     tail = b.tail if b.items is None else a.tail + b.items
-    return Sequence(None, unite(*elements), a.mutable, head, tail)
+    between = a.middle if b.items is not None else b.middle if a.items is not None else None
+    return Sequence(None, unite(*elements), a.mutable, head, tail, between=between)
 
 
 def unite(*values: Value) -> Value:

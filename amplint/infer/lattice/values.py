@@ -293,8 +293,9 @@ class Device(Value):
 class Sequence(Value):
     """A tuple or list: its items where their number is known, else the join of all as ``element``.
 
-    ``head`` and ``tail`` are the first and last items of one whose number of items is not known. ``made``: the branch
-    that a list was made in, as ``Frame.block``.
+    ``head`` and ``tail`` are the first and last items of one whose number of items is not known; ``between``: the join
+    of those between them, where that is known to be less than ``element``. ``made``: the branch that a list was made
+    in, as ``Frame.block``.
     """
 
     items: tuple[Value, ...] | None
@@ -303,13 +304,19 @@ class Sequence(Value):
     head: tuple[Value, ...] = ()
     tail: tuple[Value, ...] = ()
     made: int = 0
+    between: Value | None = None
 
     @property
     def key(self) -> Hashable:
         if self.items is not None:
             return ("seq", keys_of(self, self.items, len(self.items)))
-        held = (self.element, *self.head, *self.tail)
-        return ("seqof", len(self.head), keys_of(self, held, len(held)))
+        held = (self.element, *self.head, *self.tail, *([self.between] if self.between is not None else []))
+        return ("seqof", len(self.head), len(self.tail), keys_of(self, held, len(held)))
+
+    @property
+    def middle(self) -> Value:
+        """What an item of one is whose number of items is not known, that is none of the first and last known ones."""
+        return self.between if self.between is not None else self.element
 
     @property
     def rests_on(self) -> Iterable[Value]:

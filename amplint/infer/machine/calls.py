@@ -260,7 +260,7 @@ def cast_inputs(frame: Frame, arguments: Arguments, callee: Decorated) -> Argume
         if isinstance(value, Sequence):
             items = tuple(map(cast, value.items)) if value.items is not None else None
             head, tail = tuple(map(cast, value.head)), tuple(map(cast, value.tail))
-            return replace(value, items=items, element=cast(value.element), head=head, tail=tail)
+            return Sequence(items, cast(value.element), value.mutable, head, tail, value.made)
         if isinstance(value, Mapping):
             held = {key: cast(item) for key, item in value.items.items()}
             return replace(value, items=held, other=cast(value.other) if value.other is not None else None)

@@ -212,8 +212,9 @@ def _behind_spread(arguments: Arguments, value: Value) -> None:
     if arguments.rest is not None:
         arguments.rest = unite(arguments.rest, value)
     if arguments.spread is not None:
-        head, tail = arguments.spread.head, arguments.spread.tail
-        arguments.spread = Sequence(None, unite(arguments.spread.element, value), True, head, (*tail, value))
+        given = arguments.spread
+        element, tail = unite(given.element, value), (*given.tail, value)
+        arguments.spread = Sequence(None, element, True, given.head, tail, between=given.middle)
 
 
 def _binary(frame: Frame, node: ast.BinOp) -> Value:
@@ -345,7 +346,7 @@ def _tuple(frame: Frame, node: ast.Tuple | ast.List) -> Value:
     for part in reversed(parts):
         given = concatenated(frame.session, part, given)
     mutable = isinstance(node, ast.List)
-    return Sequence(given.items, given.element, mutable, given.head, given.tail, frame.block)
+    return Sequence(given.items, given.element, mutable, given.head, given.tail, frame.block, given.between)
 
 
 def _set(frame: Frame, node: ast.Set) -> Value:

@@ -303,4 +303,7 @@ def grown(frame: Frame, sequence: Sequence, item: Value, *, variable: bool) -> S
     known = sequence.items is not None
     element = item if known and not sequence.items else unite(element_of(frame.session, sequence), item)
     head = sequence.items if sequence.items is not None else sequence.head
-    return Sequence(None, element, True, head, (*sequence.tail, item) if certain else (), sequence.made)
+    if not certain:
+        return Sequence(None, element, True, head, made=sequence.made)
+    between = None if known else sequence.middle
+    return Sequence(None, element, True, head, (*sequence.tail, item), sequence.made, between)

@@ -188,7 +188,8 @@ def alike(a: Value, b: Value, level: int = 0) -> bool:
     if isinstance(a, Sequence) and isinstance(b, Sequence):
         if a.items is None or b.items is None:
             same = a.items is None and b.items is None and alike(a.element, b.element, level + 1)
-            return same and _all_alike(a.head, b.head, level) and _all_alike(a.tail, b.tail, level)
+            ends = _all_alike((*a.head, a.middle), (*b.head, b.middle), level) and _all_alike(a.tail, b.tail, level)
+            return same and ends
         return _all_alike(a.items, b.items, level)
     if isinstance(a, Union) and isinstance(b, Union):
         return _all_alike(a.options, b.options, level)

@@ -12,8 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from amplint.infer.lattice.dtypes import FLOATS, UNKNOWN_LANE, Lane
+from amplint.infer.lattice.joining import unite
 from amplint.infer.lattice.keying import identity
-from amplint.infer.lattice.values import UNKNOWN, DTypeValue, Layer, Mapping, Sequence, Tensor, Value
+from amplint.infer.lattice.values import UNKNOWN, DTypeValue, Layer, Mapping, Sequence, Tensor, Union, Value
 from amplint.infer.names.definitions import Instance
 from amplint.infer.state.dispatch import set_attribute
 from amplint.infer.syntax.unchanging import replace
@@ -136,6 +137,8 @@ def _changed(frame: Frame, layer: Layer, change: _Change) -> Layer:
     frame.session.spend(1)
 
     def inside(value: Value) -> Value:
+        if isinstance(value, Union):
+            return unite(*map(inside, value.options))
         return _changed(frame, value, change) if isinstance(value, Layer) else value
 
     tensors = {name: change(v) if isinstance(v, Tensor) else v for name, v in layer.tensors.items()}
@@ -145,7 +148,9 @@ def _changed(frame: Frame, layer: Layer, change: _Change) -> Layer:
     elif isinstance(children, Sequence) and children.items is not None:
         children = Sequence(tuple(map(inside, children.items)), children.element, children.mutable)
     elif isinstance(children, Sequence):
-        children = replace(children, element=inside(children.element))
+        head, tail = tuple(map(inside, children.head)), tuple(map(inside, children.tail))
+        between = inside(children.between) if children.between is not None else None
+        children = Sequence(None, inside(children.element), children.mutable, head, tail, between=between)
     options = {name: inside(value) for name, value in layer.options.items()}
     return replace(layer, tensors=tensors, children=children, options=options)
 

@@ -45,7 +45,8 @@ def _spread(arguments: Arguments) -> Sequence:
     element = arguments.rest or UNKNOWN
     if spread is None:
         return Sequence(None, unite(element, *first), head=first)
-    return Sequence(None, unite(element, *first), head=(*first, *spread.head), tail=spread.tail)
+    head = (*first, *spread.head)
+    return Sequence(None, unite(element, *first), head=head, tail=spread.tail, between=spread.middle)
 
 
 def _in_order(mapping: Mapping) -> Sequence:
@@ -67,7 +68,7 @@ def run(frame: Frame, layers: Value | None, arguments: Arguments, node: ast.expr
         nodes = {}
     if layers.items is not None:
         return value
-    choices = options_of(element_of(frame.session, layers))
+    choices = options_of(layers.middle)
     start: Value | None = value if layers.head else None
     for _ in range(PASSES):
         frame.session.spend(len(choices))

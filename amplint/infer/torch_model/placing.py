@@ -191,6 +191,17 @@ def made_later(frame: Frame) -> bool:
     return stage(frame) is not Stage.BEFORE
 
 
+def moved_elsewhere(frame: Frame, tensor: Tensor, moved: Tensor) -> Tensor:
+    """What is moved to a device of a parameter that a constructor made just now: no parameter, unless it lies there
+    already, so no conversion of the module need reach it."""
+    origin = tensor.origin
+    making = frame.making or frame.constructing is not None
+    if not making or not tensor.leaf or origin is None or not origin.placed or not origin.parents:
+        return moved
+    lanes = zip(tensor.dtypes, origin.parents[0].dtypes, moved.dtypes, strict=True)
+    return replace(moved, dtypes=tuple(to if own.mask == made.mask else UNKNOWN_LANE for own, made, to in lanes))
+
+
 def as_given(frame: Frame, value: Value) -> Value:
     """What a constructor stores in a plain attribute of its module: no conversion of that reaches what was given."""
     if not isinstance(value, Tensor) or value.leaf:

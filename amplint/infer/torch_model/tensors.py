@@ -29,6 +29,7 @@ from amplint.infer.names.texts import spelled
 from amplint.infer.syntax.unchanging import replace
 from amplint.infer.torch_model import addresses, memories, sparse, uses
 from amplint.infer.torch_model.operations import apply
+from amplint.infer.torch_model.placing import moved_elsewhere
 from amplint.infer.torch_model.results import PYTHON, python_result
 from amplint.infer.torch_model.torch_ops import find_method
 
@@ -94,7 +95,8 @@ def call_method(frame: Frame, method: TensorMethod, arguments: Arguments, node: 
     """``tensor.name(...)``."""
     tensor, name = method.tensor, method.name
     if name in ("cpu", "cuda"):
-        return replace(tensor, leaf=False, host=memories.named(frame, Device(name)))
+        moved = replace(tensor, leaf=False, host=memories.named(frame, Device(name)))
+        return moved if name == "cpu" else moved_elsewhere(frame, tensor, moved)
     if name in CASTS and not arguments.positional:
         return cast(frame, tensor, tuple(Lane(CASTS[name]) for _ in tensor.dtypes), node, f"cast by .{name}()", True)
     if name in KINDS:
@@ -171,9 +173,11 @@ def _to(frame: Frame, tensor: Tensor, arguments: Arguments, node: ast.expr) -> V
     given = (*arguments.positional[:2], *arguments.keywords.values())
     moves = [argument for argument in given if not _stays(argument)]
     if len(moves) > 1 or arguments.unknown:
-        return replace(value, host=None)
+        return replace(moved_elsewhere(frame, tensor, value), host=None)
     if not moves:
         return replace(value, host=tensor.host)
+    if memories.named(frame, moves[0]) is not True:
+        value = moved_elsewhere(frame, tensor, value)
     return replace(value, host=moves[0].host if isinstance(moves[0], Tensor) else memories.named(frame, moves[0]))
 
 
