@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims.low_precision import causes_of, dtype_name, quoted, strongest
 from amplint.claims.operands import dtype_of_tensor, is_stable, short_name
 from amplint.claims.refused_operands import Refusal, device_of, refusals
-from amplint.rewriting.casts import result_dtype
+from amplint.rewriting.casts import cast_unpacked, result_dtype
 from amplint.rewriting.nodes import find_operand
-from amplint.rewriting.regions import without_autocast
+from amplint.rewriting.sparse_products import sparse_product_fix
 from amplint.rule import Applicability, Edit, Example, Rule, Severity, Span, Suspect
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
     import libcst as cst
 
-    from amplint.rule import FileFacts, Fix, Operand, Visit
+    from amplint.rule import FileFacts, Fix, Visit
 
 _FACTORS = ("qr", "svd", "eigh", "linalg_qr", "linalg_svd", "linalg_eigh")
 """Operations that give several tensors, each in the dtype of what they factorise."""
@@ -159,8 +158,7 @@ def reproduce():
         visit.report(suspect, _fix(node, suspect.data, visit))
 
     def visit_BinaryOperation(self, node: cst.BinaryOperation, suspect: Suspect, visit: Visit) -> None:
-        sparse = suspect.data.sparse
-        visit.report(suspect, _sparse_product(node, sparse, suspect.data, visit) if sparse is not None else None)
+        visit.report(suspect, sparse_product_fix(node, suspect.data, visit))
 
 
 def _suspect(facts: FileFacts, found: list[Refusal]) -> Suspect:
@@ -198,7 +196,7 @@ def _fix(node: cst.Call, refusal: Refusal, visit: Visit) -> Fix | None:
     if refusal.of_complex:  # its transform raises before in most sizes
         return None
     if refusal.sparse is not None:
-        return _sparse_product(node, refusal.sparse, refusal, visit)
+        return sparse_product_fix(node, refusal, visit)
     if refusal.initialises:
         return _initialised(node, refusal, visit)
     edits = []
@@ -212,32 +210,8 @@ def _fix(node: cst.Call, refusal: Refusal, visit: Visit) -> Fix | None:
         dtype, imports = result_dtype(visit, leader)
         edits += [*imports, visit.append(node, f".to({dtype})")] if dtype is not None else []
     elif leader is not None and short_name(refusal.use.op) in _FACTORS:
-        edits += _cast_factors(node, dtype_of_tensor(leader), visit)
+        edits += cast_unpacked(node, dtype_of_tensor(leader), visit)
     return visit.fix(Applicability.UNSAFE, "Compute it in float32", *edits)
-
-
-def _sparse_product(node: cst.BaseExpression, sparse: Operand, refusal: Refusal, visit: Visit) -> Fix | None:
-    """The product in float32, where autocast is off, and its result in the dense operand's dtype again."""
-    import libcst as cst
-
-    dense = next((o.node for o in refusal.use.operands[-2:] if o is not sparse), None)
-    found = [find_operand(visit, node, operand) for operand in refusal.use.operands]
-    dtype = dtype_of_tensor(dense) if dense is not None else None
-    if dense is None or dtype is None or not is_stable(dense):
-        return None
-    region = without_autocast(visit, node, f"{ast.unparse(dense)}.device.type")
-    operands = [expression for expression in found if isinstance(expression, cst.Name | cst.Attribute | cst.Call)]
-    if region is None or len(operands) != len(refusal.use.operands):
-        return None
-    if isinstance(node, cst.BinaryOperation):
-        left, right = (f"{visit.code(expression)}.float()" for expression in operands)
-        edits = [visit.replace(node, f"({left} @ {right}).to({dtype})")]
-    else:
-        edits = [
-            *(visit.append(expression, ".float()") for expression in operands),
-            visit.append(node, f".to({dtype})"),
-        ]
-    return visit.fix(Applicability.UNSAFE, "Compute it in float32 with autocast switched off", *region, *edits)
 
 
 def _initialised(node: cst.Call, refusal: Refusal, visit: Visit) -> Fix | None:
@@ -257,22 +231,3 @@ def _initialised(node: cst.Call, refusal: Refusal, visit: Visit) -> Fix | None:
         Edit(Span(end, end), ")"),
     )
     return visit.fix(Applicability.UNSAFE, "Initialise it in float32", *edits)
-
-
-def _cast_factors(node: cst.Call, dtype: str | None, visit: Visit) -> list[Edit]:
-    """Cast the variables that a factorisation is unpacked into, on a line behind it."""
-    import libcst as cst
-
-    assignment = visit.parent(node)
-    line = visit.parent(assignment) if isinstance(assignment, cst.Assign) and len(assignment.targets) == 1 else None
-    if dtype is None or not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1:
-        return []
-    target = assignment.targets[0].target if isinstance(assignment, cst.Assign) else None
-    elements = target.elements if isinstance(target, cst.Tuple) else ()
-    names = [e.value.value for e in elements if isinstance(e, cst.Element) and isinstance(e.value, cst.Name)]
-    root = dtype.split(".", 1)[0].split("[", 1)[0]
-    if not names or len(names) != len(elements) or root in names:
-        return []
-    names = [name for name in names if name != "_"]
-    casts = ", ".join(f"{name}.to({dtype})" for name in names)
-    return [visit.insert_after(line, f"{', '.join(names)} = {casts}")]

@@ -112,7 +112,8 @@ def run(tmp_path: Path, clones: Path, cases: list[dict[str, Any]], *options: str
     (rows / "labels.json").write_text(json.dumps(LABELS))
     report = tmp_path / "report.json"
     where = ["--clones", str(clones), "--cache", str(tmp_path / "cache"), "--rows", str(rows), "--json", str(report)]
-    status = main([*where, *options])
+    told = [] if "--figures" in options else ["--extend-select", "AMP103"]
+    status = main([*where, *told, *options])
     return status, json.loads(report.read_text())["rows"] if report.exists() else {}
 
 
@@ -155,6 +156,7 @@ def test_the_figures_are_kept_for_all_rows(tmp_path: Path, clones: Path, monkeyp
     cases = [row(clones, "cured", "fp32-constant-operand", [9]), row(clones, "far", "fp32-constant-operand", [4])]
     kept = {}
     monkeypatch.setattr(results, "save", lambda name, command, *, about, seen: kept.update({name: seen}))
+    monkeypatch.setattr("corpus.command._check_options", lambda chosen: ["--extend-select", "AMP103"])
     run(tmp_path, clones, cases, "--figures")
     assert kept["corpus"]["bugs"]["all"]["found"] == (1, 2)
     assert kept["corpus"]["bugs"]["all"]["alone"] == (1, 2)
@@ -188,10 +190,11 @@ def test_of_the_kept_half_only_figures_are_told(
     monkeypatch.setattr("corpus.command.LISTS", {"kept": tmp_path / "rows"})
     report = tmp_path / "kept.json"
     where = ["--clones", str(clones), "--cache", str(tmp_path / "cache"), "--json", str(report)]
-    assert main([*where, "--show", "hit", "--show", "negatives", "--id", "a-row"]) == 0
-    told = capsys.readouterr().out + report.read_text()
+    told = ["--extend-select", "AMP103"]
+    assert main([*where, *told, "--show", "hit", "--show", "negatives", "--id", "a-row"]) == 0
+    printed = capsys.readouterr().out + report.read_text()
     assert json.loads(report.read_text())["kept"]["figures"]["all"]["hits"] == 1
-    assert not any(word in told for word in ("a-row", "idiom", "model.py"))
+    assert not any(word in printed for word in ("a-row", "idiom", "model.py"))
     with pytest.raises(SystemExit):
         main([*where, "--list", "kept", "--figures"])
 

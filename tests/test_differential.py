@@ -161,7 +161,7 @@ def test_what_another_file_is_handed_is_found_at_the_call(
     for name, code in HANDED.items():
         (folder / name).write_text(code)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    assert main(["--library", folder.name]) == 0
+    assert main(["--library", folder.name, "--by-scenario"]) == 0
     rows = [row for row in capsys.readouterr().out.splitlines() if "decoder.py" in row]
     assert [row.partition(" fp16")[0].partition(" bf16")[0] for row in rows] == ["  AMP103: decoder.py:11"] * 2
 

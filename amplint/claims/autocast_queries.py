@@ -160,7 +160,11 @@ def _decorated_for_cuda(function: FunctionNode, around: Surroundings) -> bool:
 def _calls_kernel_of_cuda(function: FunctionNode, around: Surroundings) -> bool:
     """Whether a function calls an attention kernel that runs on CUDA alone: whatever else has autocast does not come
     there."""
-    return any(around.called(call) in OF_CUDA for call in nodes_of_kind(function, ast.Call))
+    for call in nodes_of_kind(function, ast.Call):
+        imported = around.imported(call.func) if isinstance(call.func, ast.Name) else None
+        if (imported[0].name if imported is not None else around.called(call)) in OF_CUDA:
+            return True
+    return False
 
 
 def _called_for_cuda(function: FunctionNode, facts: FileFacts, around: Surroundings, names: dict[int, str]) -> bool:

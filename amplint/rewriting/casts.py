@@ -141,3 +141,22 @@ def report_promotion(visit: Visit, node: cst.CSTNode, suspect: Suspect) -> None:
         return
     edit = visit.append(wide, f".to({dtype})")
     visit.report(suspect, visit.fix(Applicability.UNSAFE, "Cast to the dtype of the other operand", edit))
+
+
+def cast_unpacked(node: cst.Call, dtype: str | None, visit: Visit) -> list[Edit]:
+    """Edits that cast the variables that a call's results are unpacked into, on a line behind it."""
+    import libcst as cst
+
+    assignment = visit.parent(node)
+    line = visit.parent(assignment) if isinstance(assignment, cst.Assign) and len(assignment.targets) == 1 else None
+    if dtype is None or not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1:
+        return []
+    target = assignment.targets[0].target if isinstance(assignment, cst.Assign) else None
+    elements = target.elements if isinstance(target, cst.Tuple) else ()
+    names = [e.value.value for e in elements if isinstance(e, cst.Element) and isinstance(e.value, cst.Name)]
+    root = dtype.split(".", 1)[0].split("[", 1)[0]
+    if not names or len(names) != len(elements) or root in names:
+        return []
+    names = [name for name in names if name != "_"]
+    casts = ", ".join(f"{name}.to({dtype})" for name in names)
+    return [visit.insert_after(line, f"{', '.join(names)} = {casts}")]

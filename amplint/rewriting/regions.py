@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from amplint.rule import Edit, Span
+from amplint.finding import Edit
+from amplint.source import Span
 
 if TYPE_CHECKING:
     import libcst as cst
