@@ -330,6 +330,33 @@ def test_a_function_that_calls_what_steers_cuda_means_its_autocast(steers: str, 
     assert len(rows(RULE, code)) == told
 
 
+KERNELS = """\
+import torch
+IMPORTED
+
+class Attention(torch.nn.Module):
+    def forward(self, q, k, v):
+        if torch.is_autocast_enabled():
+            q, k, v = q.half(), k.half(), v.half()
+        return self._flash_attention_forward(q, k, v)
+
+    def _flash_attention_forward(self, q, k, v):
+        return kernel(q, k, v)
+"""
+
+
+@pytest.mark.parametrize(
+    ("imported", "told"),
+    [
+        ("from flash_attn import flash_attn_func as kernel", 0),
+        ("from .attention import _flash_attention_forward as kernel", 0),
+        ("from torch.nn.functional import scaled_dot_product_attention as kernel", 1),
+    ],
+)
+def test_a_kernel_of_cuda_says_so_and_a_method_named_like_one_does_not(imported: str, told: int) -> None:
+    assert len(rows(RULE, KERNELS.replace("IMPORTED", imported))) == told
+
+
 QUERY = """import torch
 from regions import region
 

@@ -78,7 +78,6 @@ def cuda_only_queries(facts: FileFacts, around: Surroundings) -> list[Query]:
     of_cuda = _steering_cuda(facts, around, calls)
     of_cuda |= {id(q.function) for q in candidates if q.function and _decorated_for_cuda(q.function, around)}
     of_cuda |= {id(q.function) for q in candidates if q.function and _called_for_cuda(q.function, facts, around, names)}
-    of_cuda |= {id(q.function) for q in candidates if q.function and _calls_kernel_of_cuda(q.function, around)}
     return [
         query
         for query in candidates
@@ -135,12 +134,27 @@ def _runs_on_cuda(name: str) -> bool:
 
 
 def _steering_cuda(facts: FileFacts, around: Surroundings, calls: list[tuple[str, ast.Call]]) -> set[int]:
-    """The functions of a file, by ``id``, that steer CUDA, or call one of its own that does so untested."""
-    steered = [(call, around.function(call)) for name, call in calls if _runs_on_cuda(name)]
-    untested = {f.name for call, f in steered if f is not None and not on_cuda(call, around, where_available=True)}
-    called = (node for node in ast.walk(facts.source.tree) if isinstance(node, ast.Call)) if untested else ()
-    users = (around.function(c) for c in called if isinstance(c.func, ast.Name) and c.func.id in untested)
-    return {id(function) for function in (*(f for _, f in steered), *users) if function is not None}
+    """The functions of a file, by ``id``, that steer CUDA or run an attention kernel of CUDA alone, or call one of the
+    file's own that does so untested: whatever else has autocast does not come there."""
+    kernels = (c for c in nodes_of_kind(facts.source.tree, ast.Call) if _is_kernel_of_cuda(c, around))
+    steering = (*(call for name, call in calls if _runs_on_cuda(name)), *kernels)
+    steered = [(call, function) for call in steering if (function := around.function(call)) is not None]
+    untested = {id(f) for call, f in steered if not on_cuda(call, around, where_available=True)}
+    users = {
+        id(scope.node)
+        for scope in (facts.training.program.scopes if untested else ())
+        for call in scope.calls
+        if (own := facts.training.program.callee(call, scope)) is not None and id(own.node) in untested
+    }
+    return users | {id(function) for _, function in steered}
+
+
+def _is_kernel_of_cuda(call: ast.Call, around: Surroundings) -> bool:
+    """Whether a call runs an imported attention kernel of CUDA, under whatever name."""
+    imported = around.imported(call.func)
+    if imported is None:
+        return False
+    return (call.func.attr if isinstance(call.func, ast.Attribute) else imported[0].name) in OF_CUDA
 
 
 def _decorated_for_cuda(function: FunctionNode, around: Surroundings) -> bool:
@@ -153,16 +167,6 @@ def _decorated_for_cuda(function: FunctionNode, around: Surroundings) -> bool:
         if name.startswith("torch.cuda."):
             return True
         if isinstance(decorator, ast.Call) and _is_cuda(_first(decorator)):
-            return True
-    return False
-
-
-def _calls_kernel_of_cuda(function: FunctionNode, around: Surroundings) -> bool:
-    """Whether a function calls an attention kernel that runs on CUDA alone: whatever else has autocast does not come
-    there."""
-    for call in nodes_of_kind(function, ast.Call):
-        imported = around.imported(call.func) if isinstance(call.func, ast.Name) else None
-        if (imported[0].name if imported is not None else around.called(call)) in OF_CUDA:
             return True
     return False
 
