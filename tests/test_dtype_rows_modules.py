@@ -78,61 +78,18 @@ PROGRAMS = {
         "self.blocks(x)",
         ("float32",),
     ),
-    "behind-an-unpacked-list": (
+    "converted-under-any-name": (
         """
-        class Last(nn.Module):
-            def forward(self, x):
-                return x.contiguous()
-
         class Net(nn.Module):
-            def __init__(self, depth):
+            def __init__(self, names):
                 super().__init__()
-                self.first = nn.Linear(8, 8)
-                self.blocks = nn.Sequential(*[nn.LayerNorm(8) for _ in range(depth)], Last())
+                self.blocks = nn.ModuleDict({name: nn.Linear(8, 8) for name in names}).double()
 
-            def forward(self, x):
-                return self.blocks(self.first(x))
+            def forward(self, x, name):
+                return self.blocks[name].weight
         """,
-        "x.contiguous()",
-        ("float32",),
-    ),
-    "behind-a-list-in-a-sum": (
-        """
-        class Last(nn.Module):
-            def forward(self, x):
-                return x.contiguous()
-
-        class Net(nn.Module):
-            def __init__(self, depth):
-                super().__init__()
-                self.first = nn.Linear(8, 8)
-                self.blocks = nn.Sequential(*([nn.LayerNorm(8) for _ in range(depth)] + [Last()]))
-
-            def forward(self, x):
-                return self.blocks(self.first(x))
-        """,
-        "x.contiguous()",
-        ("float32",),
-    ),
-    "appended-to-an-unpacked-list": (
-        """
-        class Last(nn.Module):
-            def forward(self, x):
-                return x.contiguous()
-
-        class Net(nn.Module):
-            def __init__(self, depth):
-                super().__init__()
-                self.first = nn.Linear(8, 8)
-                blocks = [nn.LayerNorm(8) for _ in range(depth)]
-                blocks.append(Last())
-                self.blocks = nn.Sequential(*blocks)
-
-            def forward(self, x):
-                return self.blocks(self.first(x))
-        """,
-        "x.contiguous()",
-        ("float32",),
+        "self.blocks[name].weight",
+        ("float64",),
     ),
     "converted-behind-an-unpacked-list": (
         """
@@ -301,6 +258,36 @@ def test_a_layer_that_is_not_known_leaves_the_result_unknown(tmp_path: Path) -> 
                 return self.stem(x)
         """
     assert _dtypes(tmp_path, text, "self.stem(x)") is None
+
+
+BEHIND = """
+        class Last(nn.Module):
+            def forward(self, x):
+                return x.contiguous()
+
+        class Net(nn.Module):
+            def __init__(self, depth):
+                super().__init__()
+                self.first = nn.Linear(8, 8)
+                blocks = [nn.LayerNorm(8) for _ in range(depth)]
+                MADE
+
+            def forward(self, x):
+                return self.blocks(self.first(x))
+        """
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "self.blocks = nn.Sequential(*blocks, Last())",
+        "self.blocks = nn.Sequential(*(blocks + [Last()]))",
+        "self.blocks = nn.Sequential(*[*blocks, Last()])",
+        "blocks.append(Last()); self.blocks = nn.Sequential(*blocks)",
+    ],
+)
+def test_a_layer_behind_a_list_gets_what_the_list_gives(made: str, tmp_path: Path) -> None:
+    assert _dtypes(tmp_path, BEHIND.replace("MADE", made), "x.contiguous()") == ("float32",)
 
 
 ASKED = """\

@@ -310,8 +310,14 @@ class Sequence(Value):
     def key(self) -> Hashable:
         if self.items is not None:
             return ("seq", keys_of(self, self.items, len(self.items)))
-        held = (self.element, *self.head, *self.tail, *([self.between] if self.between is not None else []))
+        held = self._held
         return ("seqof", len(self.head), len(self.tail), keys_of(self, held, len(held)))
+
+    @property
+    def _held(self) -> tuple[Value, ...]:
+        """What one holds whose number of items is not known."""
+        held = (self.element, *self.head, *self.tail)
+        return (*held, self.between) if self.between is not None else held
 
     @property
     def middle(self) -> Value:
@@ -320,7 +326,7 @@ class Sequence(Value):
 
     @property
     def rests_on(self) -> Iterable[Value]:
-        return self.items if self.items is not None else (self.element, *self.head, *self.tail)
+        return self.items if self.items is not None else self._held
 
     def at(self, index: int) -> Value | None:
         """The item at an index; None where it is not known which that is, or there is none."""

@@ -144,7 +144,8 @@ def _changed(frame: Frame, layer: Layer, change: _Change) -> Layer:
     tensors = {name: change(v) if isinstance(v, Tensor) else v for name, v in layer.tensors.items()}
     children = layer.children
     if isinstance(children, Mapping):
-        children = Mapping({name: inside(value) for name, value in children.items.items()}, children.other)
+        other = inside(children.other) if children.other is not None else None
+        children = Mapping({name: inside(value) for name, value in children.items.items()}, other)
     elif isinstance(children, Sequence) and children.items is not None:
         children = Sequence(tuple(map(inside, children.items)), children.element, children.mutable)
     elif isinstance(children, Sequence):
