@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from amplint.infer.flow.training.steps import Moment
     from amplint.infer.state.facts import FileFacts
 
-_RANDOM = ("rand", "randn", "rand_like", "randn_like", "normal")
+_RANDOM = frozenset(f"torch.{name}" for name in ("rand", "randn", "rand_like", "randn_like", "normal"))
 _RANDOM_IN_PLACE = ("normal_", "uniform_", "exponential_")
 _ABOUT = ("shape", "size", "dtype", "device", "ndim", "dim", "numel", "layout", "new_zeros", "new_empty", "new_ones")
 """What is asked of a tensor without its values."""
@@ -85,9 +85,8 @@ def _is_noise_or_weight(added: ast.expr, gradient: ast.expr, program: Program, a
     weight, shown = ast.unparse(owner.value), False
     for part in _parts(added, around):
         if isinstance(part, ast.Call):
-            name = (program.name(part.func) or "").rpartition(".")[2]
             in_place = isinstance(part.func, ast.Attribute) and part.func.attr in _RANDOM_IN_PLACE
-            if name in _RANDOM or in_place:
+            if in_place or program.name(part.func) in _RANDOM:
                 shown = True
         if isinstance(part, ast.Name | ast.Attribute) and ast.unparse(part) == weight:
             shown = shown or not _is_only_asked_about(part, around)

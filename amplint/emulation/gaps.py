@@ -112,8 +112,7 @@ def gap(error: BaseException | str, op: str | None = None, device: str = "cuda")
 @cache
 def _complex_half() -> frozenset[str]:
     """Products that cuda is declared to lack in complex32."""
-    table = json.loads(Path(amplint.data.__file__).with_name("complex_half.json").read_text())
-    return frozenset(name.rpartition(".")[2] for name in table["ops"])
+    return frozenset(name.rpartition(".")[2] for name in amplint.data.read_table("complex_half.json")["ops"])
 
 
 def _evidence(known: list[dict[str, Any]], op: str | None, dtypes: set[str]) -> list[dict[str, Any]]:

@@ -26,8 +26,8 @@ def checks() -> dict[Any, Check]:
 
 
 def _check(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    given = [value for value in (*args, *kwargs.values()) if isinstance(value, torch.Tensor)]
-    factors = given[-2:]
+    given = (*args, *(value for name, value in kwargs.items() if name != "out"))
+    factors = [value for value in given if isinstance(value, torch.Tensor)][-2:]
     if sum(factor.layout is torch.sparse_coo for factor in factors) != 1:
         return
     cast = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else None
