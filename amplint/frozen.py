@@ -1,9 +1,12 @@
-"""``dataclass`` and ``sealed``: for type checkers the standard library's ``dataclass``, here made quickly.
+"""``dataclass`` and ``sealed``: what the standard library's ``dataclass`` does, made quickly.
 
 That compiles up to ten functions for each class, a millisecond for each of the hundreds that a check imports, and has
 objects of frozen ones set their fields by a detour. Here only ``__init__`` is compiled, for the first object, and the
 rest compares the fields. That nothing sets those of frozen ones afterwards is left to the type checker; what programs
 get, such as findings, is ``sealed`` and refuses it.
+
+For type checkers they are decorators that transform a class likewise, and not that ``dataclass`` itself: mypyc would
+make extension types of its classes, which have no slots to be given and compile the functions that are left out here.
 """
 
 from __future__ import annotations
@@ -18,8 +21,25 @@ __all__ = ["dataclass", "quick_libraries", "sealed"]
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from dataclasses import dataclass
-    from dataclasses import dataclass as sealed
+    from typing import TypeVar, overload
+
+    from typing_extensions import dataclass_transform
+
+    Made = TypeVar("Made")
+
+    @overload
+    def dataclass(cls: type[Made], /) -> type[Made]: ...
+    @overload
+    def dataclass(
+        *, frozen: bool = False, eq: bool = True, order: bool = False, slots: bool = False, kw_only: bool = False
+    ) -> Callable[[type[Made]], type[Made]]: ...
+    @dataclass_transform(field_specifiers=(dataclasses.field,))
+    def dataclass(*_: Any, **__: Any) -> Any: ...
+
+    @dataclass_transform(field_specifiers=(dataclasses.field,))
+    def sealed(
+        *, frozen: bool, eq: bool = True, order: bool = False, slots: bool = False, kw_only: bool = False
+    ) -> Callable[[type[Made]], type[Made]]: ...
 else:
 
     def dataclass(cls=None, /, **options):

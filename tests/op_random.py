@@ -80,7 +80,7 @@ def observed(call: Random, device: str) -> str | None:
 
 
 def program(call: Random, device: str) -> str:
-    arguments = [f"torch.ones({t.shape}, dtype=torch.{t.dtype})" for t in call.operands]
+    arguments = [f'torch.ones({t.shape}, dtype=torch.{t.dtype}, device="{device}")' for t in call.operands]
     enabled = f'"{device}", dtype=torch.{call.region}' if call.region else f'"{device}", enabled=False'
     return f"import torch\nwith torch.autocast({enabled}):\n    result = {call.name}({', '.join(arguments)})\n"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from amplint.infer.lattice.contexts import AutocastFlag
 from amplint.infer.lattice.joining import kind_of, unite
+from amplint.infer.lattice.templated import Template
 from amplint.infer.lattice.values import (
     NEVER,
     NONE,
@@ -18,7 +19,6 @@ from amplint.infer.lattice.values import (
     Number,
     Partial,
     Sequence,
-    Template,
     Tensor,
     TensorMethod,
     Text,
@@ -26,7 +26,7 @@ from amplint.infer.lattice.values import (
     Union,
     Value,
 )
-from amplint.infer.torch_model.results import Parts
+from amplint.infer.torch_model.parts import Parts
 
 TENSOR = Tensor(())
 VALUES: list[Value] = [

@@ -108,7 +108,7 @@ def _in_one_expression(query: Query, queries: list[Query], around: Surroundings)
     for ancestor in around.ancestors(query.call):
         if not isinstance(ancestor, ast.expr):
             return None
-        inside = [other for other in queries if ancestor in around.ancestors(other.call)]
+        inside = [other for other in queries if around.is_within(other.call, ancestor)]
         if isinstance(ancestor, ast.IfExp | ast.BoolOp) and len({other.asks_dtype for other in inside}) == 2:
             return ancestor
     return None
@@ -116,7 +116,7 @@ def _in_one_expression(query: Query, queries: list[Query], around: Surroundings)
 
 def places_outside(node: ast.expr, members: list[Query], facts: FileFacts, around: Surroundings) -> tuple[Place, ...]:
     """Where the queries of one finding lie that are not part of the expression at which it lies."""
-    apart = (query.call for query in members if query.call is not node and node not in around.ancestors(query.call))
+    apart = (query.call for query in members if query.call is not node and not around.is_within(query.call, node))
     return tuple(Place(facts.path, facts.source.span(call)) for call in apart)
 
 

@@ -74,8 +74,6 @@ _Casts = dict[str, _Cast | None]
 class _Run(Followed[_Casts]):
     """One method; what several branches do is joined."""
 
-    live: _Casts
-
     def __init__(self) -> None:
         super().__init__()
         self.live = {"": None}

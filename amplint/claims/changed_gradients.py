@@ -107,7 +107,11 @@ def _is_only_asked_about(node: ast.expr, around: Surroundings) -> bool:
     what is read."""
     parent = around.parent(node)
     if isinstance(parent, ast.Attribute):
-        return parent.attr in (*_ABOUT, "grad") or (parent.attr == "data" and _is_only_asked_about(parent, around))
+        return (
+            parent.attr == "grad"
+            or parent.attr in _ABOUT
+            or (parent.attr == "data" and _is_only_asked_about(parent, around))
+        )
     return isinstance(parent, ast.Call) and node in parent.args and around.called(parent).endswith("_like")
 
 

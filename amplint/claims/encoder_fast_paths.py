@@ -115,7 +115,7 @@ def _calls_of(constructor: ast.Call, calls: list[ast.Call], around: Surroundings
         call
         for call in calls
         if ast.unparse(call.func) in spelled
-        and (owner is None or isinstance(call.func, ast.Name) or owner in around.ancestors(call))
+        and (owner is None or isinstance(call.func, ast.Name) or around.is_within(call, owner))
     ]
 
 

@@ -139,7 +139,7 @@ def _changed(place: Place, training: Training, conversion: ast.Call) -> bool:
             if value.lineno <= conversion.lineno:
                 continue
             method = value.func.attr if isinstance(value.func, ast.Attribute) else ""
-            if method not in (*_KEEPS, *_METHODS) and program.name(value.func) not in _WRAPPERS:
+            if method not in _KEEPS and method not in _METHODS and program.name(value.func) not in _WRAPPERS:
                 return True
     return False
 

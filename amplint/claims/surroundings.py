@@ -75,6 +75,10 @@ class Surroundings:
             yield parent
             parent = self.parent(parent)
 
+    def is_within(self, node: ast.AST, other: ast.AST) -> bool:
+        """Whether a node is a part of another, whatever lies between."""
+        return any(ancestor is other for ancestor in self.ancestors(node))
+
     def subject(self, call: ast.Call) -> ast.expr | None:
         """``x`` of ``x.sum(-1)`` and of ``torch.sum(x, -1)``, under whatever name torch was imported."""
         if isinstance(call.func, ast.Attribute) and not self.is_torch(call.func.value):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from amplint import contents
+from amplint.compiling import kept, ordinary
 from amplint.infer.names.folders import LIBRARY_FOLDERS
 from amplint.source import Source, SourceError
 
@@ -58,7 +59,7 @@ def has_word(data: bytes, word: bytes) -> bool:
     at = data.find(word)
     while at >= 0:
         end = at + len(word)
-        if not _in_words(data[end : end + 1]) and (word.startswith(b".") or not _in_words(data[at - 1 : at])):
+        if not _in_words(data[end : end + 1]) and (word.startswith(b".") or not _in_words(data[max(at - 1, 0) : at])):
             return True
         at = data.find(word, at + 1)
     return False
@@ -97,6 +98,7 @@ def read_all(paths: Iterable[Path]) -> Iterator[tuple[Path, bytes]]:
         yield path, data
 
 
+@ordinary
 class _Files:
     """The files of a project with their source, and what they import."""
 
@@ -112,7 +114,7 @@ class _Files:
         numbers = self._index.get(word, [])
         return [self.all[n] for n in (sorted({*numbers, *self._starred}) if starred else numbers)]
 
-    @cached_property
+    @kept
     def _index(self) -> dict[bytes, list[int]]:
         """By word, the files that have it."""
         found: dict[bytes, list[int]] = {}
@@ -121,7 +123,7 @@ class _Files:
                 found.setdefault(word, []).append(number)
         return found
 
-    @cached_property
+    @kept
     def _starred(self) -> list[int]:
         return [number for number, (_, _, imports) in enumerate(self.all) if b"*" in imports]
 

@@ -12,11 +12,12 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from amplint import contents
+from amplint.compiling import kept, ordinary
 from amplint.infer.names.folders import LIBRARY_FOLDERS, project_around
 from amplint.project.files import TooLargeError, matching, parsed, read_all, spelling
 from amplint.project.layout import MAX_TEXT_BYTES, TEXTS
@@ -47,6 +48,7 @@ _IMPORTS = re.compile(
 """What may import a module by a name that nobody spells."""
 
 
+@ordinary
 class Leftovers:
     """What a file of a package defines and nothing mentions; found for the definitions that are asked for."""
 
@@ -107,7 +109,7 @@ class Leftovers:
         bases = file.bases(definition) if self._finds_by_base else []
         return [*((file, user) for user in (*own, *bases)), *others]
 
-    @cached_property
+    @kept
     def _finds_by_base(self) -> bool:
         """Whether the project may find classes by what they derive from."""
         return _is_anywhere(_BY_BASE, self._folder, contents.age())
@@ -151,7 +153,7 @@ class Leftovers:
                 return True
         return False
 
-    @cached_property
+    @kept
     def _imports_by_text(self) -> bool:
         """Whether the project may import modules by names that it is given."""
         return _is_anywhere(_IMPORTS, self._folder, contents.age())

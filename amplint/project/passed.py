@@ -358,7 +358,9 @@ def _handed(node: ast.Call | ast.Assign, asked: set[str]) -> Iterator[str]:
     keeps which is asked about."""
     if isinstance(node, ast.Call):
         named = [(keyword.arg, keyword.value) for keyword in node.keywords]
-        yield from (value.id for name, value in named if isinstance(value, ast.Name) and name in (None, *asked))
+        yield from (
+            value.id for name, value in named if isinstance(value, ast.Name) and (name is None or name in asked)
+        )
         yield from (value.id for value in node.args if isinstance(value, ast.Name) and asked)
     elif isinstance(node.value, ast.Name) and any(getattr(t, "attr", "") in asked for t in node.targets):
         yield node.value.id

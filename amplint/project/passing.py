@@ -50,5 +50,5 @@ def _users(ways: Ways, row: int) -> list[Source]:
         for user, mention in ways.users(file, target.name) or ():
             if mention.definition is not None:
                 pending.append((user, mention.definition))
-                found += [user] if user not in (ways.file, *found) else []
+                found += [user] if user != ways.file and user not in found else []
     return found[:MAX_FILES]

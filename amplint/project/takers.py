@@ -6,9 +6,9 @@ import ast
 import operator
 import re
 from collections import defaultdict
-from functools import cached_property
 from typing import TYPE_CHECKING
 
+from amplint.compiling import kept, ordinary
 from amplint.infer.names.folders import module_file, root_of, starts_of
 from amplint.infer.syntax.bodies import nodes_below
 from amplint.infer.syntax.references import references
@@ -32,6 +32,7 @@ _OF_HERE = frozenset(("locals", "vars"))
 _ASKING = frozenset(("isinstance", "issubclass"))
 
 
+@ordinary
 class File:
     """One file of a project; ``installed``: for others to import from."""
 
@@ -42,24 +43,24 @@ class File:
         self._source = source
         self._tree = source.tree
 
-    @cached_property
+    @kept
     def found(self) -> dict[str, Definition]:
         """What the file defines at its top."""
         return definitions(self._tree)
 
-    @cached_property
+    @kept
     def by_text(self) -> bool:
         """Whether the file may find its own definitions by their names, or all of them."""
         if not _BY_TEXT.search(self._source.data):
             return False
         return "__getattr__" in self.found or any(map(_finds, nodes_below(self._tree)))
 
-    @cached_property
+    @kept
     def names(self) -> set[str]:
         """The variables of the file."""
         return {node.id for node in self._nodes if isinstance(node, ast.Name)}
 
-    @cached_property
+    @kept
     def only_defines(self) -> bool:
         """Whether the file runs nothing of its own: it imports, defines, and gives names to what it does not define."""
         pending, own = [*self._tree.body], self.found.keys()
@@ -76,7 +77,7 @@ class File:
                 return False
         return True
 
-    @cached_property
+    @kept
     def tried(self) -> set[str]:
         """What of its own the file uses where it is run as a program."""
         nodes = (node for s in self._tree.body if is_script(s) for node in ast.walk(s))
@@ -183,7 +184,7 @@ class File:
         named = (node for node in self._nodes if isinstance(node, ast.Name) and node.id in modules)
         yield from (asked_of.get(id(node)) for node in named if id(node) not in self._local)
 
-    @cached_property
+    @kept
     def _local(self) -> set[int]:
         """The names, by ``id``, of variables that functions have of their own."""
         found: set[int] = set()
@@ -216,19 +217,19 @@ class File:
         found = [self.found.get(getattr(statement, "name", "")) for statement in users]
         return [d for d in found if d is not None] if all(map(operator.is_, found, users)) else None
 
-    @cached_property
+    @kept
     def _nodes(self) -> list[ast.AST]:
         return [*ast.walk(self._tree)]
 
-    @cached_property
+    @kept
     def _aliases(self) -> list[ast.alias]:
         return [node for node in self._nodes if isinstance(node, ast.alias)]
 
-    @cached_property
+    @kept
     def _torch(self) -> set[int]:
         return {id(reference.node) for reference in references(self._tree)}
 
-    @cached_property
+    @kept
     def _passed_over(self) -> set[int]:
         """What uses nothing: torch's own, annotations, tests of a type or for a text; and words, where nobody else may
         look for what they name."""
@@ -245,7 +246,7 @@ class File:
         path = self._modules.get(node.value.id) if isinstance(node.value, ast.Name) else None
         return path not in (None, file.path) and _defines(path, node.attr)
 
-    @cached_property
+    @kept
     def _modules(self) -> dict[str, Path]:
         """By variable, the file of the module that is imported there."""
         found: dict[str, Path | None] = {}
@@ -258,7 +259,7 @@ class File:
                 found |= {name: _file_of(module, node.level, self.path) for name, module in own}
         return {name: path for name, path in found.items() if path is not None}
 
-    @cached_property
+    @kept
     def _naming(self) -> dict[str, list[tuple[ast.stmt, ast.AST]]]:
         """What names something, by the name, with the statement at the top of the file; imports name nothing yet."""
         found: dict[str, list[tuple[ast.stmt, ast.AST]]] = defaultdict(list)

@@ -98,13 +98,8 @@ def analyse(
     session = Session(scenarios, device, torch_version, project, recorder, oldest_torch, assumptions, settled)
     functions: list[AutogradFunction] = []
     entries = _entries(session, namespace, functions)
-    while True:
-        session.begin_entry()
-        with suppress(OutOfBudget, RecursionError):
-            enter = next(entries, None)
-            if enter is None:
-                break
-            enter()
+    while _enter_next(session, entries):
+        pass
     session.entered.clear()
     return FileFacts(
         source=source,
@@ -437,3 +432,14 @@ def _anchor(function: Function) -> ast.expr:
     node = function.node
     assert not isinstance(node, ast.Lambda)
     return ast.copy_location(ast.Name(node.name), node)
+
+
+def _enter_next(session: Session, entries: Iterator[Callable[[], object]]) -> bool:
+    """Whether there was one; a ``break`` inside ``with`` is what mypyc does not compile."""
+    session.begin_entry()
+    with suppress(OutOfBudget, RecursionError):
+        enter = next(entries, None)
+        if enter is None:
+            return False
+        enter()
+    return True

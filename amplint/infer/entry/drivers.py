@@ -53,7 +53,7 @@ def _called(
                 member = member.function
             if isinstance(member, Function) and not isinstance(member.node, ast.Lambda):
                 yield member.node, member.owner, member.namespace
-    for name in body.names & namespace.bindings.keys():
+    for name in body.names.intersection(namespace.bindings):
         for binding in namespace.bindings[name]:
             if isinstance(binding, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 yield binding, None, namespace

@@ -143,7 +143,7 @@ class Owners:
         if isinstance(value, TorchName):
             layer = find_layer(value.name)
             if layer is None:
-                return value.name in (*_PARAMETERS, *_HOLDING) or value.name.startswith(_QUANTISED)
+                return value.name in _PARAMETERS or value.name in _HOLDING or value.name.startswith(_QUANTISED)
             added = (name for other in layer.otherwise for name in other.more if not layer.is_buffer(name))
             inner = (TorchName(f"torch.nn.{name}") for _, name in layer.inner)
             return (

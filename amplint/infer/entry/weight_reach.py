@@ -7,9 +7,9 @@ reaches, gets whatever its callers have.
 from __future__ import annotations
 
 import ast
-from functools import cached_property
 from typing import TYPE_CHECKING
 
+from amplint.compiling import kept, ordinary
 from amplint.infer.entry.ownership import Method, Owners, methods
 from amplint.infer.lattice.decorators import Decorated
 from amplint.infer.lattice.joining import options_of
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 Rows = tuple[int, int]
 
 
+@ordinary
 class WeightReach:
     """What runs on weights in one file; followed when first asked for.
 
@@ -66,12 +67,12 @@ class WeightReach:
             return row in reached
         return any(_encloses(_rows(cls.node), row) for cls in self._held.values())
 
-    @cached_property
+    @kept
     def of_modules(self) -> WeightReach:
         """The same of all modules, those without weights too: what a model or its loss runs."""
         return WeightReach(self._session, self._namespace, self._local, any_module=True)
 
-    @cached_property
+    @kept
     def of_calls(self) -> WeightReach:
         """The same of what calling a module runs, or a base that is not seen may: no method that is there for the
         module's users alone."""
@@ -85,18 +86,18 @@ class WeightReach:
         """The classes that a line stands in."""
         return [cls for cls in (*self._classes, *self._local) if _encloses(_rows(cls.node), row)]
 
-    @cached_property
+    @kept
     def _defined(self) -> tuple[Value, ...]:
         """What the names at the top of the file stand for."""
         named = (self._owners.resolved(self._namespace, ast.Name(name)) for name in self._namespace.defined)
         return tuple(option for value in named for option in options_of(value))
 
-    @cached_property
+    @kept
     def _classes(self) -> tuple[Class, ...]:
         found = self._defined
         return tuple(value for value in found if isinstance(value, Class) and value.namespace is self._namespace)
 
-    @cached_property
+    @kept
     def _lines(self) -> tuple[frozenset[int], frozenset[int]]:
         """The lines of all functions of the file, and of those that are reached."""
         self._follow()

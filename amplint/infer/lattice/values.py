@@ -181,10 +181,17 @@ class Number(Value):
 
 def extreme(value: object) -> float | None:
     """A number that half precision may not hold, as a float; None for every other value."""
-    if type(value) not in (int, float) or not isinstance(value, (int, float)):
+    if type(value) is int:
+        try:
+            number = float(value)
+        except OverflowError:
+            return None
+    elif type(value) is float:
+        number = value
+    else:
         return None
-    size = abs(value)
-    return float(value) if LARGE < size <= float_info.max or 0 < size < SMALL else None
+    size = abs(number)
+    return number if LARGE < size <= float_info.max or 0 < size < SMALL else None
 
 
 def extreme_of(value: Value | None) -> float | Limit | None:
@@ -471,17 +478,6 @@ class Builtin(Value):
     @property
     def rests_on(self) -> Iterable[Value] | None:
         return () if self.receiver is None else None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Template(Builtin):
-    """A string with parts that are not known, ``form`` as :mod:`amplint.infer.syntax.templates` writes it."""
-
-    form: str = ""
-
-    @property
-    def key(self) -> Hashable:
-        return ("template", self.form)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.joining import merge, options_of, unite
 from amplint.infer.lattice.keying import identity
-from amplint.infer.lattice.values import NONE, UNKNOWN, Builtin, Const, Number, Partial, Template, Value
+from amplint.infer.lattice.templated import Template
+from amplint.infer.lattice.values import NONE, UNKNOWN, Builtin, Const, Number, Partial, Value
 from amplint.infer.names import texts
 from amplint.infer.names.classes import ancestry
 from amplint.infer.names.definitions import Class, Instance

@@ -77,7 +77,7 @@ def promised(annotation: ast.expr) -> Value:
             return UNKNOWN if inner is UNKNOWN else unite(inner, NONE)
         if head in _TUPLES and not (isinstance(parts[-1], ast.Constant) and parts[-1].value is Ellipsis):
             return Sequence(tuple(map(promised, parts)))
-        if head in (*_TUPLES, *_LISTS):
+        if head in _TUPLES or head in _LISTS:
             element = promised(parts[0])
             return UNKNOWN if element is UNKNOWN else Sequence(None, element, head in _LISTS)
     elif plain is not None and last_name(plain) in PYTHON_NUMBERS:

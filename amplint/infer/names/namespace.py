@@ -9,10 +9,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from amplint import contents
+from amplint.compiling import kept, ordinary
 from amplint.frozen import dataclass
 from amplint.infer.lattice.joining import options_of
 from amplint.infer.lattice.lasting import Lasting, lasts
@@ -40,6 +40,7 @@ _GLOBAL = re.compile(r"^[ \t]+global[ \t]", re.MULTILINE)
 Evaluate = Callable[["Namespace", str, Binding], Value]
 
 
+@ordinary
 class Namespace:
     """The names of one module of the project.
 
@@ -111,14 +112,14 @@ class Namespace:
             found = self._bodies[id(node)] = found._replace(computes=computes)
         return found
 
-    @cached_property
+    @kept
     def _of_tensors(self) -> frozenset[str]:
         """Names that the module takes from torch, or from another package whose functions are for tensors."""
         found = ((name, b) for name, bindings in self.bindings.items() for b in bindings if isinstance(b, ast.alias))
         taken = ((name, package_of(b, s)) for name, b in found if (s := import_statement(b)) is not None)
         return frozenset(name for name, package in taken if package in OF_TENSORS)
 
-    @cached_property
+    @kept
     def autocast_switches(self) -> dict[int, frozenset[str]]:
         """By the ``id`` of a function, what switches its autocast regions; without a walk where no region can be."""
         return autocast_switches(self.tree) if "autocast" in self.source.text else {}
@@ -161,7 +162,7 @@ class Namespace:
         found = value if bound is None else Union((*options_of(value), *options_of(bound)))
         return found if self.rebound[name] else Union((*options_of(found), UNKNOWN))
 
-    @cached_property
+    @kept
     def rebound(self) -> dict[str, bool]:
         """Names that functions of the file that is analysed say are global, and whether all of these are run then."""
         return globals_said(self.tree, self.body) if self.own and _GLOBAL.search(self.source.text) else {}

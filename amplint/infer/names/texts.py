@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from amplint.infer.lattice.templated import Template
 from amplint.infer.lattice.values import (
     UNKNOWN,
     Builtin,
@@ -13,7 +14,6 @@ from amplint.infer.lattice.values import (
     Number,
     Partial,
     Sequence,
-    Template,
     Text,
     TorchName,
     Value,

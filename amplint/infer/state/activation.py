@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from amplint.infer.syntax.control import Followed
 
@@ -37,7 +37,6 @@ class Activation(Followed[Env]):
     owner: Class | None
     autocast: Autocast
     region: Region | None
-    live: int
     in_module: bool
     backward: bool
     number = 0
@@ -49,8 +48,9 @@ class Activation(Followed[Env]):
     brings = False
     """Whether an operation raised here, or in a function that was called here, for what the checked file handed over:
     that is told of each call."""
-    caller: Activation | None = None
+    caller: Any = None
+    """The activation of the same kind that called this one."""
     function = 0
     """``id`` of the function node that runs, 0 at the top level of a module."""
-    left: tuple[Activation, ast.expr] | None = None
+    left: tuple[Any, ast.expr] | None = None
     """In another file than the one that is checked: the last of its activations, and the call by which it was left."""

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import field
 from enum import Enum
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
+from amplint.compiling import kept
 from amplint.frozen import dataclass
 from amplint.infer.flow.training.training import Training
 from amplint.infer.lattice.dtypes import AUTOCASTABLE
@@ -452,23 +452,23 @@ class FileFacts:
         """Where the file constructs a layer; None for one that is made elsewhere."""
         return self._constructors.get((layer.name, layer.span))
 
-    @cached_property
+    @kept
     def _constructors(self) -> dict[tuple[str, Span | None], ast.Call]:
         """The calls of torch's objects, by the name of what is called and their place."""
         calls = [(reference.name, reference.call) for reference in self.references if reference.call is not None]
         return {(name, self.span(call)): call for name, call in reversed(calls)}
 
-    @cached_property
+    @kept
     def opened(self) -> frozenset[int]:
         """``id`` of the expressions that open a region."""
         return frozenset(id(region.node) for region in self.regions)
 
-    @cached_property
+    @kept
     def references(self) -> tuple[Reference, ...]:
         """Every name in the file that its imports resolve to a torch object; found when first asked for."""
         return references(self.source.tree)
 
-    @cached_property
+    @kept
     def training(self) -> Training:
         """The training steps of the file; followed when first asked for."""
         return Training(self.source.tree, self.references)

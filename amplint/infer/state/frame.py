@@ -45,9 +45,6 @@ class Stage(Enum):
 class Frame(Activation):
     """An activation that runs."""
 
-    caller: Frame | None = None
-    left: tuple[Frame, ast.expr] | None = None
-
     parts: Mapping[int, Value] = MappingProxyType({})
     """What the sides of the conditional that was evaluated last gave, by ``id``."""
     stage = Stage.BEFORE
@@ -65,8 +62,6 @@ class Frame(Activation):
     returns: list[Returned]
     thrown = False
     """Whether the function raises by a statement of its own, or of one that it calls."""
-    outer: Enclosing | None = None
-    """The activation in which the function that runs was defined."""
     writes_around = False
     """Whether a variable of a function around this one was assigned to, here or in what was called."""
     making: bool = False
@@ -107,6 +102,8 @@ class Frame(Activation):
         self.depth = depth
         self.constructing = constructing
         self.receiver = receiver
+        self.outer: Enclosing | None = None
+        """The activation in which the function that runs was defined."""
         self.shared: dict[str, Enclosing | None] = {}
         """Names that the function says are ``nonlocal``, with the activation that has them, or ``global``."""
         self.reads: set[Hashable] = set()
@@ -150,14 +147,12 @@ class Frame(Activation):
         live = returned.live & self.live
         return returned._replace(live=live) if live else None
 
-    @property
-    def context(self) -> tuple[Autocast, Region | None]:
+    def managed(self) -> tuple[Autocast, Region | None]:
         """The autocast state, and the region around."""
         return self.autocast, self.region
 
-    @context.setter
-    def context(self, before: tuple[Autocast, Region | None]) -> None:
-        self.autocast, self.region = before
+    def set_back(self, managed: tuple[Autocast, Region | None]) -> None:
+        self.autocast, self.region = managed
 
     def here(self, node: ast.expr | ast.stmt, what: str, dtypes: Dtypes, *parents: Origin | None) -> Origin:
         """An origin at a node of this frame's file."""

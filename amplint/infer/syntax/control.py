@@ -34,8 +34,6 @@ class Followed(ABC, Generic[Point]):
 
     live: Any
     """What reaches the current statement: false where nothing does."""
-    context: Any = None
-    """What context managers set, and set back at their end."""
     statement: ast.stmt | None = None
     block = 0
     """``id`` of the statements of the branch or loop body that runs, 0 outside of all."""
@@ -55,6 +53,13 @@ class Followed(ABC, Generic[Point]):
         """Where the next pass of the loop that runs is begun by ``continue``."""
         self.returns: list[Any] = []
         """What is returned."""
+
+    def managed(self) -> Any:
+        """What context managers set, and set back at their end."""
+        return None
+
+    def set_back(self, managed: Any) -> None:
+        """Have what context managers set be as it was."""
 
     @property
     def ways_out(self) -> int:
@@ -347,7 +352,7 @@ class Control(Generic[F]):
 
     def _with(self, f: F, statement: ast.With | ast.AsyncWith) -> None:
         """Behind a ``with`` that may swallow exceptions the program goes on wherever one was raised."""
-        context, around = f.context, f.catches
+        managed, around = f.managed(), f.catches
         swallows = False
         for item in statement.items:
             swallows |= self.enter(f, item)
@@ -361,7 +366,7 @@ class Control(Generic[F]):
             f.go_on(f.met(f.end(), swallowed.reached))
         else:
             self.run(f, statement.body)
-        f.context = context
+        f.set_back(managed)
 
     def _match(self, f: F, statement: ast.Match) -> None:
         """The cases in order, each from where those before it do not match."""
@@ -455,7 +460,7 @@ class Control(Generic[F]):
 class _Reach(Followed[bool]):
     """Statements of which it is asked whether anything runs behind them."""
 
-    live = True
+    live: Any = True
 
     def met(self, *points: bool) -> bool:
         return any(points)
@@ -468,4 +473,4 @@ def goes_on(body: Sequence[ast.stmt]) -> bool:
     """Whether what follows some statements in their block may run: not behind a ``return`` on every path."""
     reach = _Reach()
     _REACHING.run(reach, body)
-    return reach.live
+    return bool(reach.live)

@@ -31,7 +31,8 @@ def never_run(tree: ast.Module) -> list[tuple[int, int]]:
 def _behind(block: Sequence[ast.stmt]) -> Sequence[ast.stmt]:
     """The statements of a block behind the first that leaves it."""
     leaving = (at for at, statement in enumerate(block) if _leaves(statement))
-    return block[next(leaving, len(block)) + 1 :]
+    first = next(leaving, len(block))
+    return block[first + 1 :]
 
 
 def _leaves(statement: ast.stmt) -> bool:

@@ -40,10 +40,10 @@ from amplint.infer.torch_model import drift, memories, mismatches, promotion, sp
 from amplint.infer.torch_model.agreeing import agreeing, is_integral
 from amplint.infer.torch_model.casts_by_autocast import after_autocast, not_cast, select_on
 from amplint.infer.torch_model.complex_products import has_complex_half, lacks_complex_half
+from amplint.infer.torch_model.parts import Parts
 from amplint.infer.torch_model.results import (
     COMPLEX_NUMBER,
     PYTHON,
-    Parts,
     dtypes_by_rule,
     dtypes_under,
     gives_dimensions,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from amplint.infer.lattice.dtypes import BITS
 from amplint.infer.lattice.values import UNKNOWN, Sequence, Tensor, Value
 from amplint.infer.syntax.unchanging import replace
-from amplint.infer.torch_model.results import Parts
+from amplint.infer.torch_model.parts import Parts
 
 if TYPE_CHECKING:
     from amplint.infer.lattice.arguments import Arguments

@@ -9,7 +9,6 @@ import itertools
 from functools import cache
 from typing import TYPE_CHECKING
 
-from amplint.frozen import dataclass
 from amplint.infer.lattice.dtypes import (
     AUTOCASTABLE,
     BITS,
@@ -53,19 +52,6 @@ PYTHON = "py:"
 """What rules begin with whose result is a Python number."""
 COMPLEX_NUMBER = "complex"
 """The kind of a Python number such as ``1j``, which makes any tensor complex."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Parts(Sequence):
-    """A result of several parts that have names, as that of ``torch.max(x, dim)``."""
-
-    fields: tuple[str, ...] = ()
-
-    def part(self, name: str) -> Value | None:
-        """The part of that name."""
-        if self.items is None or name not in self.fields:
-            return None
-        return self.items[self.fields.index(name)]
 
 
 def dtypes_by_rule(session: Session, op: Op, rule: str, operands: list[Operand], numbers: Items[str | None]) -> Dtypes:

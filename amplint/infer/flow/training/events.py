@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from functools import cached_property
 from typing import TYPE_CHECKING
 
+from amplint.compiling import kept, ordinary
 from amplint.infer.flow.training.roles import Role
 from amplint.infer.flow.training.steps import Event, Gradients, Step
 
@@ -20,6 +20,7 @@ _GRADIENT_CLIPPERS = frozenset({"clamp_", "clip_"})
 _NORMS = ("torch.norm", "torch.linalg.norm", "torch.linalg.vector_norm")
 
 
+@ordinary
 class Events:
     """The events of one file, by call."""
 
@@ -119,7 +120,7 @@ class Events:
         )
         return not any(isinstance(value, ast.Name) and value.id == name for values in scaled for value in values)
 
-    @cached_property
+    @kept
     def _called(self) -> set[int]:
         """The functions that the file itself calls, by ``id``."""
         scopes = self._program.scopes

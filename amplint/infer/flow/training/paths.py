@@ -34,8 +34,7 @@ States = frozenset[State]
 class _Run(Followed[States]):
     """A function that runs, in all states in which the current statement is reached."""
 
-    live: States
-    context: Around | None = None
+    region: Around | None = None
     """The autocast region around, if it is not switched off."""
     loops: tuple[ast.AST, ...] = ()
     tests: tuple[ast.expr, ...] = ()
@@ -44,7 +43,13 @@ class _Run(Followed[States]):
         super().__init__()
         self.paths, self.scope, self.live, self.leaves = paths, scope, states, []
         if caller is not None:
-            self.catches, self.context = caller.catches, caller.context
+            self.catches, self.region = caller.catches, caller.region
+
+    def managed(self) -> Around | None:
+        return self.region
+
+    def set_back(self, managed: Around | None) -> None:
+        self.region = managed
 
     def met(self, *points: States) -> States:
         return self.paths.told_apart(frozenset().union(*points))
@@ -187,7 +192,7 @@ class Paths(Control[_Run]):
             moment = self.moments[id(event.node)] = Moment(event, set(), [], loops=f.loops, tests=f.tests)
         moment.states |= f.live
         moment.blurred |= self._blurred
-        moment.regions.append(f.context)
+        moment.regions.append(f.region)
         f.live = frozenset(after for state in f.live for after in state.after(event))
 
     def told_apart(self, states: States) -> States:
@@ -250,7 +255,7 @@ class Paths(Control[_Run]):
         if made:
             enabled = [thing for thing in made if not switched_off(thing.node)]
             certain = len(enabled) == len(things) and all(isinstance(t.node, ast.Call) for t in enabled)
-            f.context = Around(expression, certain) if enabled else None
+            f.region = Around(expression, certain) if enabled else None
 
     def subject(self, f: _Run, statement: ast.Match) -> None:
         self._expressions(f, statement.subject)

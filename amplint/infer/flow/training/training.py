@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from functools import cached_property
 from typing import TYPE_CHECKING
 
+from amplint.compiling import kept, ordinary
 from amplint.infer.flow.training.paths import Paths
 from amplint.infer.flow.training.program import Program
 from amplint.infer.flow.training.roles import Role, Roles
@@ -20,18 +20,19 @@ if TYPE_CHECKING:
     from amplint.infer.syntax.references import Reference
 
 
+@ordinary
 class Training:
     """The training steps of one file: its events in source order, and what its objects are."""
 
     def __init__(self, tree: ast.Module, references: Iterable[Reference]) -> None:
         self.program = Program(tree, references)
 
-    @cached_property
+    @kept
     def roles(self) -> Roles:
         """What the objects of its training steps are."""
         return Roles(self.program)
 
-    @cached_property
+    @kept
     def moments(self) -> tuple[Moment, ...]:
         """Every event of a training step, with the states in which it is reached."""
         moments = Paths(self.program, self.roles).moments.values()

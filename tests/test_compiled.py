@@ -1,0 +1,76 @@
+"""What mypyc makes of the inference: it finds the same, and no form is used that it compiles to something else."""
+
+from __future__ import annotations
+
+import ast
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+import compiled  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+COMPILED = ("infer/**/*.py", "claims/*.py", "project/*.py", "verify/witness.py")
+TREES = {path: ast.parse(path.read_text()) for part in COMPILED for path in (ROOT / "amplint").glob(part)}
+
+
+def test_what_is_compiled() -> None:
+    assert f"COMPILED = {str(COMPILED).replace(chr(39), chr(34))}" in (ROOT / "setup.py").read_text()
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_the_compiled_wheel_finds_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MYPYC_OPT_LEVEL", "0")
+    made, pure = compiled.unpacked_ways(compiled.build(tmp_path / "wheel"), tmp_path)
+    assert [*made.rglob("analysis.*.so")]
+    assert not [*pure.rglob("*.so")]
+    row = compiled.compared(ROOT / "fixtures", made, pure, runs=1)
+    assert row["the same"] == "yes"
+    assert int(str(row["findings"])) > 500
+
+
+def test_no_bound_of_a_slice_changes_anything() -> None:
+    """mypyc computes those of slices of what is merely a sequence twice."""
+    bounds = [
+        (path, bound.lineno)
+        for path, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Slice)
+        for bound in (node.lower, node.upper, node.step)
+        if bound is not None and any(map(_changes, ast.walk(bound)))
+    ]
+    assert not bounds
+
+
+def _changes(node: ast.AST) -> bool:
+    name = getattr(node.func, "id", getattr(node.func, "attr", "")) if isinstance(node, ast.Call) else ""
+    return isinstance(node, ast.NamedExpr) or name in ("next", "pop", "popleft", "read", "send")
+
+
+def test_nothing_is_looked_for_in_a_generator() -> None:
+    """``x in made()``: those that mypyc makes cannot be asked."""
+    functions = [node for tree in TREES.values() for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    others = {function.name for function in functions if not _yields(function)}
+    makers = {function.name for function in functions} - others
+    assert "ancestors" in makers
+    assert not [(path, name) for path, tree in TREES.items() for name in _asked(tree) if name in makers]
+
+
+def _asked(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare) and isinstance(node.ops[-1], ast.In | ast.NotIn):
+            call = node.comparators[-1]
+            if isinstance(call, ast.Call):
+                yield getattr(call.func, "id", getattr(call.func, "attr", ""))
+
+
+def _yields(function: ast.FunctionDef) -> bool:
+    return any(isinstance(node, ast.Yield | ast.YieldFrom) for node in ast.walk(function))
