@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import os
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -86,4 +87,7 @@ def _quote_annotations(path: Path, tree: ast.Module) -> None:
     path.write_bytes(b"".join(lines))
 
 
-setup(ext_modules=extensions() if os.environ.get("AMPLINT_COMPILED") == "1" else [])
+BUILDS = os.environ.get("AMPLINT_COMPILED") == "1" and "egg_info" not in sys.argv
+"""Whether anything is to be compiled, and not only asked for, as front ends do first."""
+
+setup(ext_modules=extensions() if BUILDS else [])

@@ -38,6 +38,10 @@ OPTIONS = ["--isolated", "--no-cache", "--exit-zero", "--jobs", "1", "--pedantic
 RUNS = 3
 
 
+class BuildError(Exception):
+    """The compiled wheel cannot be built."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark and say the exit status."""
     parser = argparse.ArgumentParser(description="Compare compiled amplint with pure Python.")
@@ -59,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 row = compared(shelf.folder(release), compiled, pure, chosen.runs)
                 rows[release.package] = row
                 print(f"{release}: " + ", ".join(f"{what} {value}" for what, value in row.items()), flush=True)
-        except (DownloadError, OSError, subprocess.CalledProcessError) as error:
+        except (BuildError, DownloadError, OSError, subprocess.CalledProcessError) as error:
             print(error, file=sys.stderr)
             return 2
     saved = [float(str(row["saved %"])) for row in rows.values()]
@@ -70,15 +74,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def build(into: Path) -> Path:
-    """The compiled wheel. Raises CalledProcessError, with what the build said, where it cannot be built."""
+    """The compiled wheel. Raises BuildError, with what the build said."""
     command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(into)]
     with tempfile.TemporaryDirectory(prefix="amplint-tree-") as name:
         tree = Path(name) / "amplint"
-        unwanted = shutil.ignore_patterns(".git", "build", "*.egg-info", "__pycache__", ".*_cache", "*.so")
-        shutil.copytree(ROOT, tree, ignore=unwanted)
-        subprocess.run(command, check=True, cwd=tree, env={**os.environ, "AMPLINT_COMPILED": "1"}, capture_output=True)
+        unwanted = shutil.ignore_patterns(".git", "*.egg-info", "__pycache__", ".*_cache", "*.so")
+        shutil.copytree(ROOT, tree, ignore=lambda at, names: {*unwanted(at, names), *_built(Path(at), names)})
+        environment = {**os.environ, "AMPLINT_COMPILED": "1"}
+        done = subprocess.run(command, check=False, cwd=tree, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        raise BuildError(f"the wheel cannot be built:\n{done.stdout}{done.stderr}")
     (wheel,) = into.glob("*.whl")
     return wheel
+
+
+def _built(folder: Path, names: Sequence[str]) -> list[str]:
+    return [name for name in names if folder / name in (ROOT / "build", ROOT / "dist")]
 
 
 def unpacked_ways(wheel: Path, into: Path) -> tuple[Path, Path]:
