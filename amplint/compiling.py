@@ -1,4 +1,4 @@
-"""What modules say differently so that mypyc can compile them, and that they run alike where it does not."""
+"""What modules use so that they do the same whether mypyc compiled them or not."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class kept(cached_property[Told]):  # a decorator, like the one that it is
 
 
 def ordinary(cls: Class) -> Class:
-    """Nothing is changed of the class: what any decorator says to mypyc is that it is to be no extension type.
+    """The class, unchanged: any decorator keeps mypyc from making an extension type of it.
 
-    Such a type has no ``__dict__``, in which ``kept`` keeps what it computed.
+    Objects of such a type have no ``__dict__``, in which ``kept`` keeps what it computed.
     """
     return cls

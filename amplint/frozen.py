@@ -5,8 +5,8 @@ objects of frozen ones set their fields by a detour. Here only ``__init__`` is c
 rest compares the fields. That nothing sets those of frozen ones afterwards is left to the type checker; what programs
 get, such as findings, is ``sealed`` and refuses it.
 
-For type checkers they are decorators that transform a class likewise, and not that ``dataclass`` itself: mypyc would
-make extension types of its classes, which have no slots to be given and compile the functions that are left out here.
+Type checkers are told that both make data classes, but not that they are the standard library's ``dataclass``: of the
+classes of that one mypyc makes extension types, which can be given neither slots nor the functions that are made here.
 """
 
 from __future__ import annotations

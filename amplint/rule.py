@@ -29,16 +29,8 @@ from amplint.claims.conflict import Conflict
 from amplint.claims.suspect import Suspect
 from amplint.finding import Applicability, Cause, Edit, Fix, Severity
 from amplint.infer.flow.training.steps import Gradients, Moment, Step
-from amplint.infer.state.facts import (
-    Addressed,
-    Apart,
-    CastCall,
-    FileFacts,
-    Kind,
-    MadeOperand,
-    Operand,
-    Promotion,
-)
+from amplint.infer.state.facts import Addressed, Apart, CastCall, FileFacts, Kind, Promotion
+from amplint.infer.state.operand import MadeOperand, Operand
 from amplint.judge import doubts
 from amplint.judge.certainty import ASSUMED, FORCED, Standing
 from amplint.rule_base import TENSOR_CODE, Evidence, Example, Rule

@@ -13,7 +13,8 @@ from amplint.infer.syntax.by_kind import nodes_of_kind
 
 if TYPE_CHECKING:
     from amplint.claims.conflict import Conflict
-    from amplint.infer.state.facts import FileFacts, Operand, Region
+    from amplint.infer.state.facts import FileFacts, Region
+    from amplint.infer.state.operand import Operand
 
 _NO_WEIGHT = frozenset(("LSTM", "GRU", "RNN", "MultiheadAttention"))
 """Layers whose parameters have other names than those of the operation that they apply."""

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from amplint.infer.lattice.values import Tensor
-    from amplint.infer.state.facts import Operand, Sensitive
+    from amplint.infer.state.function_facts import Sensitive
+    from amplint.infer.state.operand import Operand
 
 _CASTING = frozenset((*CASTS, "to", "type", "type_as"))
 _VIEWS = frozenset(("t", "transpose", "permute", "view", "reshape", "flatten", "contiguous", "T", "mT", "H", "mH"))

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from amplint.claims.conflict import Conflict
     from amplint.claims.suspect import Suspect
-    from amplint.infer.state.facts import AutogradFunction, FileFacts
+    from amplint.infer.state.facts import FileFacts
+    from amplint.infer.state.function_facts import AutogradFunction
 
 _LOADERS = ("torch.utils.cpp_extension.load", "torch.utils.cpp_extension.load_inline")
 CASTS = frozenset({"to", "float", "half", "double", "bfloat16", "type", "type_as"})

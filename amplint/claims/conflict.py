@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     import ast
 
     from amplint.finding import Cause, Doubt
-    from amplint.infer.state.facts import FileFacts, MadeOperand, Mismatch, Operand
+    from amplint.infer.state.facts import FileFacts, Mismatch
+    from amplint.infer.state.operand import MadeOperand, Operand
     from amplint.judge.certainty import Standing
     from amplint.source import Span
 

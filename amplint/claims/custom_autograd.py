@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
     from amplint.finding import Cause
     from amplint.infer.lattice.values import Origin
-    from amplint.infer.state.facts import AutogradFunction, DecoratorFact, FileFacts, Operand, Sensitive
+    from amplint.infer.state.facts import FileFacts
+    from amplint.infer.state.function_facts import AutogradFunction, DecoratorFact, Sensitive
+    from amplint.infer.state.operand import Operand
     from amplint.infer.syntax.references import Reference
     from amplint.infer.torch_model.torch_ops import Op
 

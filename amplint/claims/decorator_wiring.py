@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     import ast
     from collections.abc import Iterator
 
-    from amplint.infer.state.facts import AutogradFunction, FileFacts
+    from amplint.infer.state.facts import FileFacts
+    from amplint.infer.state.function_facts import AutogradFunction
 
 _LOW = {"torch.float16": "float16", "torch.half": "float16", "torch.bfloat16": "bfloat16"}
 _LOSS = {

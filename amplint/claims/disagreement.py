@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from amplint.claims.conflict import Conflict
-    from amplint.infer.state.facts import FileFacts, Kind, Operand
+    from amplint.infer.state.facts import FileFacts, Kind
+    from amplint.infer.state.operand import Operand
 
 _LONGEST_QUOTE = 40
 

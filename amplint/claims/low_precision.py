@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from amplint.finding import Cause, Doubt
-    from amplint.infer.state.facts import FileFacts, Operand, Use
+    from amplint.infer.state.facts import FileFacts, Use
+    from amplint.infer.state.operand import Operand
 
 _MAX_QUOTED = 40
 

@@ -15,7 +15,8 @@ from amplint.infer.torch_model.torch_ops import LOWER, find_op
 if TYPE_CHECKING:
     from amplint.claims.conflict import Conflict
     from amplint.finding import Cause
-    from amplint.infer.state.facts import FileFacts, MadeOperand, Promotion
+    from amplint.infer.state.facts import FileFacts, Promotion
+    from amplint.infer.state.operand import MadeOperand
 
 _LONGEST_QUOTE = 40
 _LONGEST = 120

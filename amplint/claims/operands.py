@@ -12,7 +12,8 @@ from amplint.infer.syntax.by_kind import nodes_of_kind
 
 if TYPE_CHECKING:
     from amplint.claims.conflict import Conflict
-    from amplint.infer.state.facts import FileFacts, Operand
+    from amplint.infer.state.facts import FileFacts
+    from amplint.infer.state.operand import Operand
     from amplint.source import Span
 
 _WIDTHS = {"float16": 16, "bfloat16": 16, "float32": 32, "float64": 64}

@@ -16,7 +16,8 @@ from amplint.infer.torch_model.ranges import LARGEST, refusing
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from amplint.infer.state.facts import FileFacts, Operand, Use
+    from amplint.infer.state.facts import FileFacts, Use
+    from amplint.infer.state.operand import Operand
     from amplint.judge.certainty import Standing
 
 _GIVES_INFINITY = {

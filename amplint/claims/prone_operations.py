@@ -28,7 +28,8 @@ from amplint.judge.certainty import ASSUMED
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from amplint.infer.state.facts import FileFacts, Operand, Use
+    from amplint.infer.state.facts import FileFacts, Use
+    from amplint.infer.state.operand import Operand
     from amplint.judge.certainty import Standing
 
 SUMS = frozenset(("sum", "mean", "nansum"))

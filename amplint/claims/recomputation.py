@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from amplint.claims.surroundings import Surroundings
-    from amplint.infer.state.facts import AutogradFunction, FileFacts
+    from amplint.infer.state.facts import FileFacts
+    from amplint.infer.state.function_facts import AutogradFunction
 
 _THROUGH = frozenset({"reversed", "enumerate", "zip", "list", "tuple"})
 

@@ -30,7 +30,8 @@ from amplint.judge import doubts
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from amplint.infer.state.facts import FileFacts, Operand, Use
+    from amplint.infer.state.facts import FileFacts, Use
+    from amplint.infer.state.operand import Operand
     from amplint.judge.certainty import Standing
 
 _PROMOTING = ("promote", "float", "complex", "real")

@@ -15,7 +15,7 @@ from amplint.project.mentions import Function
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from amplint.infer.state.facts import AutogradFunction
+    from amplint.infer.state.function_facts import AutogradFunction
     from amplint.project.ways import Ways
 
 

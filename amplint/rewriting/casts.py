@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from amplint.claims.conflict import Conflict
     from amplint.claims.suspect import Suspect
     from amplint.infer.lattice.values import Tensor
-    from amplint.infer.state.facts import FileFacts, Operand, Promotion
+    from amplint.infer.state.facts import FileFacts, Promotion
+    from amplint.infer.state.operand import Operand
     from amplint.visit import Visit
 
 

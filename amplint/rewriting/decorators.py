@@ -12,7 +12,8 @@ from amplint.source import Location, Span
 if TYPE_CHECKING:
     from amplint.claims.decorator_wiring import Wiring
     from amplint.claims.suspect import Suspect
-    from amplint.infer.state.facts import AutogradFunction, FileFacts
+    from amplint.infer.state.facts import FileFacts
+    from amplint.infer.state.function_facts import AutogradFunction
     from amplint.visit import Visit
 
 _BASES = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import libcst as cst
 
     from amplint.infer.lattice.values import Origin
-    from amplint.infer.state.facts import Operand
+    from amplint.infer.state.operand import Operand
     from amplint.visit import Visit
 
 

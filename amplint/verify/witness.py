@@ -16,8 +16,9 @@ from amplint.frozen import dataclass
 from amplint.infer.lattice.dtypes import OFF
 from amplint.infer.lattice.values import Tensor, TensorMethod, TorchName, Value
 from amplint.infer.machine.expressions import evaluate
-from amplint.infer.state.facts import Mismatch, Operand
+from amplint.infer.state.facts import Mismatch
 from amplint.infer.state.frame import Frame
+from amplint.infer.state.operand import Operand
 from amplint.infer.state.record import Recorder
 from amplint.infer.state.session import OutOfBudget
 from amplint.infer.torch_model.casts_by_autocast import left_alone

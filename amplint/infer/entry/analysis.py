@@ -31,7 +31,7 @@ from amplint.infer.names.definitions import Class, Function, Instance
 from amplint.infer.names.namespace import Namespace, Project
 from amplint.infer.names.taken_from import taken_from
 from amplint.infer.state.dispatch import interpret_by
-from amplint.infer.state.facts import AutogradFunction, FileFacts
+from amplint.infer.state.facts import FileFacts
 from amplint.infer.state.frame import Frame
 from amplint.infer.state.record import Recorder
 from amplint.infer.state.session import OutOfBudget, Session
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from amplint.infer.lattice.arguments import Arguments
     from amplint.infer.lattice.scenarios import Scenario
+    from amplint.infer.state.function_facts import AutogradFunction
     from amplint.source import Source
 
 
@@ -435,7 +436,7 @@ def _anchor(function: Function) -> ast.expr:
 
 
 def _enter_next(session: Session, entries: Iterator[Callable[[], object]]) -> bool:
-    """Whether there was one; a ``break`` inside ``with`` is what mypyc does not compile."""
+    """Enter the next, within a bound of work, and say whether there was one."""
     session.begin_entry()
     with suppress(OutOfBudget, RecursionError):
         enter = next(entries, None)

@@ -28,8 +28,8 @@ from amplint.infer.machine.running import run_function
 from amplint.infer.names import classes
 from amplint.infer.names.definitions import Class, Function
 from amplint.infer.state.dispatch import evaluate
-from amplint.infer.state.facts import AutogradFunction, DecoratorFact, Sensitive
 from amplint.infer.state.frame import Frame
+from amplint.infer.state.function_facts import AutogradFunction, DecoratorFact, Sensitive
 from amplint.infer.syntax.bodies import nodes_below
 from amplint.infer.syntax.unchanging import replace
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 from amplint.compiling import kept
 from amplint.frozen import dataclass
 from amplint.infer.flow.training.training import Training
-from amplint.infer.lattice.dtypes import AUTOCASTABLE
 from amplint.infer.lattice.origins import causes
 from amplint.infer.names.taken_from import TakenFrom
 from amplint.infer.syntax.references import Reference, references
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
     from amplint.infer.lattice.strength import Strength
     from amplint.infer.lattice.values import Layer, Limit, Origin, Tensor, Value
     from amplint.infer.names.definitions import Class
+    from amplint.infer.state.function_facts import AutogradFunction
+    from amplint.infer.state.operand import MadeOperand, Operand
     from amplint.source import Source, Span
 
 
@@ -46,29 +47,6 @@ class Region:
     nested: bool
     dtype_given: bool
     call: ast.Call | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Operand:
-    """One tensor operand of an operation: parameter name, the expression that gave it, its value."""
-
-    name: str
-    node: ast.expr | None
-    value: Tensor
-
-
-@dataclass(frozen=True, slots=True)
-class MadeOperand:
-    """An operand that got its dtype where it was made, and from no other tensor.
-
-    ``kept``: it was stored since, as a buffer or a plain attribute. ``fixed``: kept, or made with a dtype that is
-    spelled out.
-    """
-
-    operand: Operand
-    maker: Origin
-    kept: Literal["buffer", "attribute"] | None
-    fixed: bool
 
 
 class Kind(str, Enum):
@@ -324,56 +302,6 @@ class Use:
     in_module: bool = False
     function: int = 0
     low_default: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class DecoratorFact:
-    """A decorator as written: its expression and the torch name it resolves to, None where it cannot be resolved."""
-
-    node: ast.expr
-    name: str | None
-    keywords: tuple[str, ...] = ()
-    called: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Sensitive:
-    """An operation that autocast casts or would be expected to: its place, its torch name, what it is given.
-
-    ``operands`` have the dtypes before autocast's casts; ``written`` are the expressions of its arguments.
-    ``variant``: it is the ``out=`` or in-place form, whose operands autocast leaves as they are.
-    """
-
-    cause: Cause
-    name: str
-    operands: tuple[Operand, ...]
-    written: tuple[ast.expr | None, ...]
-    variant: bool
-
-    @property
-    def known(self) -> bool:
-        """Whether an operand is known to be one that autocast casts, or assumed to be as an argument; what made the
-        others may decide itself what autocast does to them."""
-        return any(lane.mask & AUTOCASTABLE for operand in self.operands for lane in operand.value.dtypes)
-
-
-@dataclass(frozen=True, slots=True)
-class AutogradFunction:
-    """A subclass of ``torch.autograd.Function``, with the sensitive operations in its bodies and in what they call.
-
-    ``rounded``: autocast has, or may have, rounded something that gets into backward (what forward returns, which gives
-    the gradient its dtype, or what it saves), or the gradient meets what a caller may have made under autocast.
-    """
-
-    node: ast.ClassDef
-    forward: ast.FunctionDef | None
-    backward: ast.FunctionDef | None
-    forward_decorators: tuple[DecoratorFact, ...]
-    backward_decorators: tuple[DecoratorFact, ...]
-    setup_context: ast.FunctionDef | None
-    sensitive_forward: tuple[Sensitive, ...]
-    sensitive_backward: tuple[Sensitive, ...]
-    rounded: bool
 
 
 class Reach(Protocol):

@@ -20,12 +20,10 @@ from amplint.infer.state.facts import (
     Confirming,
     Event,
     Mismatch,
-    Operand,
     Promotion,
     Refused,
     Region,
     Running,
-    Sensitive,
     TorchCall,
     Unmoved,
     Use,
@@ -40,6 +38,8 @@ if TYPE_CHECKING:
     from amplint.infer.lattice.dtypes import Dtypes, Lane
     from amplint.infer.lattice.values import Layer, Origin, Tensor, Value
     from amplint.infer.state.activation import Activation
+    from amplint.infer.state.function_facts import Sensitive
+    from amplint.infer.state.operand import Operand
 
 
 MAX_CONTEXTS = 12

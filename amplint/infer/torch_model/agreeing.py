@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.dtypes import BOOL, FLOATS, INTEGERS, UNKNOWN_LANE, Lane
-from amplint.infer.state.facts import Operand
+from amplint.infer.state.operand import Operand
 from amplint.infer.syntax.unchanging import replace
 from amplint.infer.torch_model.casts_by_autocast import seen_as
 

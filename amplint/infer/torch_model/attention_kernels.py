@@ -12,7 +12,8 @@ from amplint.frozen import dataclass
 from amplint.infer.lattice.dtypes import FLOAT32, Lane
 from amplint.infer.lattice.joining import options_of
 from amplint.infer.lattice.values import UNKNOWN, Tensor, Value
-from amplint.infer.state.facts import Kind, Mismatch, Operand
+from amplint.infer.state.facts import Kind, Mismatch
+from amplint.infer.state.operand import Operand
 from amplint.infer.syntax.unchanging import replace
 from amplint.infer.torch_model.mismatches import check, record
 from amplint.infer.torch_model.torch_ops import find_op

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.dtypes import AUTOCASTABLE, FLOAT32, UNKNOWN_LANE, Dtypes, Lane
 from amplint.infer.names.classes import is_module
-from amplint.infer.state.facts import Operand
+from amplint.infer.state.operand import Operand
 from amplint.infer.syntax.unchanging import replace
 from amplint.infer.torch_model.memories import on_host
 from amplint.infer.torch_model.torch_ops import BANNED, FP32, FP32_RESULT, PROMOTE

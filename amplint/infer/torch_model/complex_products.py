@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from amplint.infer.lattice.values import Value
-    from amplint.infer.state.facts import Operand
+    from amplint.infer.state.operand import Operand
 
 _DEVICE = "cuda"
 

@@ -13,7 +13,8 @@ from amplint.infer.lattice.dtypes import FLOAT32, FLOATS, LOW, Dtypes, Lane
 from amplint.infer.lattice.joining import options_of
 from amplint.infer.lattice.origins import lineage
 from amplint.infer.lattice.values import Mapping, Sequence, Tensor, Value
-from amplint.infer.state.facts import BranchDtypes, Operand, Promotion
+from amplint.infer.state.facts import BranchDtypes, Promotion
+from amplint.infer.state.operand import Operand
 from amplint.infer.torch_model.provenance import made_in
 
 if TYPE_CHECKING:

@@ -16,8 +16,9 @@ from amplint.infer.lattice.origins import deciding
 from amplint.infer.state.facts import Kind
 
 if TYPE_CHECKING:
-    from amplint.infer.state.facts import Mismatch, Operand
+    from amplint.infer.state.facts import Mismatch
     from amplint.infer.state.frame import Frame
+    from amplint.infer.state.operand import Operand
 
 _KINDS = (Kind.ATTENTION, Kind.UPCAST, Kind.CONSTANT, Kind.TABLE, Kind.MIXED)
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.strength import Strength
 from amplint.infer.lattice.values import Tensor
-from amplint.infer.state.facts import Kind, Mismatch, Operand
+from amplint.infer.state.facts import Kind, Mismatch
+from amplint.infer.state.operand import Operand
 from amplint.infer.torch_model.mismatches import compare, record
 from amplint.infer.torch_model.provenance import is_upcast
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.values import Const, Device, Sequence, Tensor, Value
-from amplint.infer.state.facts import Operand, Unmoved
+from amplint.infer.state.facts import Unmoved
+from amplint.infer.state.operand import Operand
 from amplint.infer.torch_model.provenance import autocast_made
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from amplint.infer.lattice.joining import options_of
 from amplint.infer.lattice.strength import Strength, gradient_strength, strength
 from amplint.infer.lattice.values import Const, Number, Sequence, Tensor, Value
 from amplint.infer.names.classes import is_module
-from amplint.infer.state.facts import Kind, Mismatch, Operand, Refused
+from amplint.infer.state.facts import Kind, Mismatch, Refused
+from amplint.infer.state.operand import Operand
 from amplint.infer.state.record import decider
 from amplint.infer.syntax.unchanging import replace
 from amplint.infer.torch_model import memories

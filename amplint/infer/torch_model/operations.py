@@ -34,7 +34,9 @@ from amplint.infer.lattice.values import (
     Value,
 )
 from amplint.infer.names.definitions import Instance
-from amplint.infer.state.facts import Operand, Refused, Sensitive
+from amplint.infer.state.facts import Refused
+from amplint.infer.state.function_facts import Sensitive
+from amplint.infer.state.operand import Operand
 from amplint.infer.syntax.unchanging import replace
 from amplint.infer.torch_model import drift, memories, mismatches, promotion, sparse, upcasts, uses
 from amplint.infer.torch_model.agreeing import agreeing, is_integral

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.dtypes import AUTOCASTABLE, LOW
 from amplint.infer.lattice.strength import strength
-from amplint.infer.state.facts import Kind, Mismatch, Operand, Refused
+from amplint.infer.state.facts import Kind, Mismatch, Refused
 from amplint.infer.torch_model.mismatches import INDEX_WRITES, record
 
 if TYPE_CHECKING:
     import ast
 
     from amplint.infer.state.frame import Frame
+    from amplint.infer.state.operand import Operand
     from amplint.infer.torch_model.torch_ops import Op
 
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Literal
 from amplint.infer.lattice.dtypes import FLOAT32, LOW, names_of
 from amplint.infer.lattice.origins import deciding, lineage
 from amplint.infer.lattice.values import Made
-from amplint.infer.state.facts import MadeOperand
+from amplint.infer.state.operand import MadeOperand
 from amplint.infer.syntax.by_kind import nodes_of_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from amplint.infer.lattice.values import Origin, Tensor
-    from amplint.infer.state.facts import Operand
     from amplint.infer.state.frame import Frame
+    from amplint.infer.state.operand import Operand
 
 MAX_ORIGINS = 200
 """Places that are looked back through for what made a dtype."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from collections.abc import Sequence as Items
 
-    from amplint.infer.state.facts import Operand
+    from amplint.infer.state.operand import Operand
     from amplint.infer.state.session import Session
     from amplint.infer.torch_model.torch_ops import Op
 

@@ -16,7 +16,8 @@ from amplint.infer.lattice.joining import options_of
 from amplint.infer.lattice.origins import deciding
 from amplint.infer.lattice.values import Origin, Tensor, Value
 from amplint.infer.names.definitions import Function
-from amplint.infer.state.facts import Apart, Operand
+from amplint.infer.state.facts import Apart
+from amplint.infer.state.operand import Operand
 from amplint.infer.syntax.bodies import nodes_below
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from amplint.infer.lattice.values import Trait
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from amplint.infer.state.facts import Operand
+    from amplint.infer.state.operand import Operand
     from amplint.source import Source
 
 _COMPRESSED = ("csr", "csc", "bsr", "bsc")

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from amplint.infer.lattice.arguments import Arguments
     from amplint.infer.lattice.values import Value
-    from amplint.infer.state.facts import Operand
     from amplint.infer.state.frame import Frame
+    from amplint.infer.state.operand import Operand
     from amplint.infer.torch_model.torch_ops import Op
 
 MODULE = "torch.nn.Module"

@@ -15,8 +15,8 @@ from amplint.infer.torch_model.provenance import is_upcast
 if TYPE_CHECKING:
     import ast
 
-    from amplint.infer.state.facts import Operand
     from amplint.infer.state.frame import Frame
+    from amplint.infer.state.operand import Operand
     from amplint.infer.torch_model.torch_ops import Op
 
 

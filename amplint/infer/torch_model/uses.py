@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.dtypes import COMPLEX_HALF, LOW
 from amplint.infer.lattice.values import Const, Limit, Tensor, Trait, Value, extreme_of
-from amplint.infer.state.facts import Operand, Use
+from amplint.infer.state.facts import Use
+from amplint.infer.state.operand import Operand
 from amplint.infer.torch_model.default_dtype import may_be_low
 from amplint.infer.torch_model.mismatches import refuse
 from amplint.infer.torch_model.ranges import LARGEST, refusing
