@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
-from amplint.infer.syntax.bodies import nodes_below
+from amplint.infer.syntax.bodies import children, nodes_below
 from amplint.project.mentions import Definition, Function, definitions, local_names, made_attributes
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class _Uses:
 
     def __init__(self, function: Function) -> None:
         self._nodes = nodes_below(function)
-        self._parents = {id(child): node for node in self._nodes for child in ast.iter_child_nodes(node)}
+        self._parents = {id(child): node for node in self._nodes for child in children(node)}
 
     def calls(self, node: ast.AST) -> list[ast.Call] | None:
         """The calls of what an expression gives, or of its items; None where it may be called elsewhere."""

@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
+from amplint.infer.syntax.bodies import children
 from amplint.infer.syntax.control import goes_on
 from amplint.infer.syntax.surely import last_line
 
@@ -109,12 +110,12 @@ def _branched(statement: ast.stmt, subject: Subject) -> Iterator[Demanded]:
 
 def _within(statement: ast.stmt, subject: Subject) -> Iterator[Demanded]:
     """What is demanded for the parts of the expressions of a statement that are not evaluated on every way."""
-    pending: list[ast.AST] = [*ast.iter_child_nodes(statement)]
+    pending = children(statement)
     while pending:
         node = pending.pop()
         if isinstance(node, (ast.stmt, ast.excepthandler, ast.match_case, ast.Lambda)):
             continue
-        pending += ast.iter_child_nodes(node)
+        pending += children(node)
         if isinstance(node, ast.IfExp):
             parts = [(node.test, node.body, True), (node.test, node.orelse, False)]
         elif isinstance(node, ast.BoolOp):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, NamedTuple
 
-from amplint.infer.syntax.bodies import nodes_below, once_for_each_node
+from amplint.infer.syntax.bodies import children, nodes_below, once_for_each_node
 from amplint.infer.syntax.by_kind import nodes_of_kind
 from amplint.infer.syntax.references import references
 from amplint.infer.torch_model.modules import GIVING_BACK, MODULE_METHODS
@@ -135,7 +135,7 @@ def _mentioned(cls: ast.AST) -> dict[str, frozenset[str]]:
 
 @once_for_each_node
 def _parents(tree: ast.Module) -> dict[int, ast.AST]:
-    return {id(child): node for node in nodes_below(tree) for child in ast.iter_child_nodes(node)}
+    return {id(child): node for node in nodes_below(tree) for child in children(node)}
 
 
 def _runs(tree: ast.Module, attribute: str) -> list[_Run] | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from amplint.infer.syntax.bodies import nodes_below, once_for_each_node
+from amplint.infer.syntax.bodies import children, nodes_below, once_for_each_node
 from amplint.infer.torch_model.modules import MODULE_METHODS
 
 if TYPE_CHECKING:
@@ -225,7 +225,7 @@ def callers(tree: ast.Module) -> dict[str, set[str]]:
             node = pending.pop()
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
                 continue
-            pending += ast.iter_child_nodes(node)
+            pending += children(node)
             called = node.func if isinstance(node, ast.Call) else None
             receiver = called.value if isinstance(called, ast.Attribute) else None
             if isinstance(receiver, ast.Name) and receiver.id == method.args.args[0].arg:

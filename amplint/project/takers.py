@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from amplint.compiling import kept, ordinary
 from amplint.infer.names.folders import module_file, root_of, starts_of
 from amplint.infer.syntax.bodies import nodes_below
+from amplint.infer.syntax.by_kind import nodes_of_kind
 from amplint.infer.syntax.references import references
 from amplint.infer.syntax.scripts import is_script
 from amplint.project.files import parsed
@@ -58,7 +59,7 @@ class File:
     @kept
     def names(self) -> set[str]:
         """The variables of the file."""
-        return {node.id for node in self._nodes if isinstance(node, ast.Name)}
+        return {node.id for node in nodes_of_kind(self._tree, ast.Name)}
 
     @kept
     def only_defines(self) -> bool:
@@ -107,7 +108,7 @@ class File:
         if isinstance(base, ast.Attribute):
             return isinstance(base.value, ast.Name) and base.value.id in self._modules
         name = base.id if isinstance(base, ast.Name) else ""
-        imports = (node for node in self._nodes if isinstance(node, ast.ImportFrom))
+        imports = nodes_of_kind(self._tree, ast.ImportFrom)
         taking = (node for node in imports if any((a.asname or a.name) == name for a in node.names))
         return any(imported_from(node, self.path) is not None for node in taking)
 
@@ -156,13 +157,13 @@ class File:
 
     def _strange(self, file: File) -> list[ast.ImportFrom]:
         """What imports from elsewhere than from another file."""
-        imports = (node for node in self._nodes if isinstance(node, ast.ImportFrom))
+        imports = nodes_of_kind(self._tree, ast.ImportFrom)
         return [node for node in imports if not self._may_take(node, file)]
 
     def names_or_takes(self, file: File) -> bool:
         """Whether this file imports another one, or has its name in a text."""
         word = re.compile(rf"\b{re.escape(file.module)}\b")
-        texts = (n.value for n in self._nodes if isinstance(n, ast.Constant) and isinstance(n.value, str))
+        texts = (n.value for n in nodes_of_kind(self._tree, ast.Constant) if isinstance(n.value, str))
         return any(True for _ in self.taken(file)) or any(map(word.search, texts))
 
     def taken(self, file: File) -> Iterator[str | None]:
@@ -170,25 +171,27 @@ class File:
         take any."""
         module = file.module
         modules: set[str] = set()
-        for node in self._nodes:
+        for node in nodes_of_kind(self._tree, ast.Import, ast.ImportFrom, ast.Constant):
             if isinstance(node, ast.ImportFrom) and self._may_take(node, file):
                 yield from (alias.name for alias in node.names)
             elif isinstance(node, (ast.Import, ast.ImportFrom)):
                 names = {alias.name: alias.asname or alias.name for alias in node.names}
                 modules |= {own for name, own in names.items() if name.rpartition(".")[2] == module}
-            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.endswith(f".{module}"):
+            elif isinstance(node.value, str) and node.value.endswith(f".{module}"):
                 yield None
         yield from (None if "." in name else name for name in modules)
-        attributes = (node for node in self._nodes if isinstance(node, ast.Attribute))
-        asked_of = {id(n.value): n.attr for n in attributes if n.attr != "__dict__"} if modules else {}
-        named = (node for node in self._nodes if isinstance(node, ast.Name) and node.id in modules)
+        if not modules:
+            return
+        attributes = nodes_of_kind(self._tree, ast.Attribute)
+        asked_of = {id(n.value): n.attr for n in attributes if n.attr != "__dict__"}
+        named = (node for node in nodes_of_kind(self._tree, ast.Name) if node.id in modules)
         yield from (asked_of.get(id(node)) for node in named if id(node) not in self._local)
 
     @kept
     def _local(self) -> set[int]:
         """The names, by ``id``, of variables that functions have of their own."""
         found: set[int] = set()
-        for function in (node for node in self._nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))):
+        for function in nodes_of_kind(self._tree, ast.FunctionDef, ast.AsyncFunctionDef):
             names = [node for node in nodes_below(function) if isinstance(node, ast.Name)]
             own = {node.id for node in names if not isinstance(node.ctx, ast.Load)}
             own |= {node.arg for node in nodes_below(function) if isinstance(node, ast.arg)}
@@ -208,7 +211,7 @@ class File:
 
     def _uses_any(self, file: File) -> bool:
         """Whether anything that is imported from another file is used: else it is all there for others to import."""
-        taking = (n for n in self._nodes if isinstance(n, ast.ImportFrom) and self._may_take(n, file))
+        taking = (node for node in nodes_of_kind(self._tree, ast.ImportFrom) if self._may_take(node, file))
         return not self.names.isdisjoint(alias.asname or alias.name for node in taking for alias in node.names)
 
     def _defining(self, statements: Iterator[ast.stmt]) -> list[Definition] | None:
@@ -218,12 +221,8 @@ class File:
         return [d for d in found if d is not None] if all(map(operator.is_, found, users)) else None
 
     @kept
-    def _nodes(self) -> list[ast.AST]:
-        return [*ast.walk(self._tree)]
-
-    @kept
     def _aliases(self) -> list[ast.alias]:
-        return [node for node in self._nodes if isinstance(node, ast.alias)]
+        return [alias for node in nodes_of_kind(self._tree, ast.Import, ast.ImportFrom) for alias in node.names]
 
     @kept
     def _torch(self) -> set[int]:
@@ -233,11 +232,14 @@ class File:
     def _passed_over(self) -> set[int]:
         """What uses nothing: torch's own, annotations, tests of a type or for a text; and words, where nobody else may
         look for what they name."""
-        asked = (n.args[1:] for n in self._nodes if isinstance(n, ast.Call) and getattr(n.func, "id", "") in _ASKING)
-        compared = (part for n in self._nodes if isinstance(n, ast.Compare) for part in (n.left, *n.comparators))
-        read = self._nodes if not self.installed else compared
+        tree = self._tree
+        asked = (n.args[1:] for n in nodes_of_kind(tree, ast.Call) if getattr(n.func, "id", "") in _ASKING)
+        compared = (part for n in nodes_of_kind(tree, ast.Compare) for part in (n.left, *n.comparators))
+        read = nodes_of_kind(tree, ast.Constant) if not self.installed else compared
         texts = {id(part) for part in read if isinstance(part, ast.Constant) and not _is_path(part.value)}
-        annotated = (getattr(n, "annotation", None) or getattr(n, "returns", None) for n in self._nodes)
+        functions = nodes_of_kind(tree, ast.FunctionDef, ast.AsyncFunctionDef)
+        annotated = [node.returns for node in functions]
+        annotated += [node.annotation for node in nodes_of_kind(tree, ast.arg, ast.AnnAssign)]
         outer = [*(part for parts in asked for part in parts), *(node for node in annotated if node is not None)]
         return self._torch | texts | {id(part) for node in outer for part in ast.walk(node)}
 
@@ -250,11 +252,11 @@ class File:
     def _modules(self) -> dict[str, Path]:
         """By variable, the file of the module that is imported there."""
         found: dict[str, Path | None] = {}
-        for node in self._nodes:
+        for node in nodes_of_kind(self._tree, ast.Import, ast.ImportFrom):
             if isinstance(node, ast.Import):
                 own = ((alias.asname or alias.name, alias.name) for alias in node.names)
                 found |= {name: _file_of(module, 0, self.path) for name, module in own if "." not in name}
-            elif isinstance(node, ast.ImportFrom):
+            else:
                 own = ((a.asname or a.name, f"{node.module or ''}.{a.name}".strip(".")) for a in node.names)
                 found |= {name: _file_of(module, node.level, self.path) for name, module in own}
         return {name: path for name, path in found.items() if path is not None}
@@ -284,7 +286,7 @@ def _file_of(module: str, level: int, path: Path) -> Path | None:
 
 def has_another(tree: ast.Module, path: Path, file: Path, name: str) -> bool:
     """Whether a file, at ``path``, imports what a third one defines by a name, and not what ``file`` does."""
-    imports = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+    imports = nodes_of_kind(tree, ast.ImportFrom)
     taking = [node for node in imports if any(alias.name == name for alias in node.names)]
     modules = [imported_from(node, path) for node in taking]
     return bool(modules) and all(module not in (None, file) and _defines(module, name) for module in modules)

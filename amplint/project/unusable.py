@@ -13,6 +13,7 @@ import builtins
 from typing import TYPE_CHECKING, NamedTuple
 
 from amplint.infer.syntax.bodies import nodes_below, once_for_each_node
+from amplint.infer.syntax.by_kind import nodes_of_kind
 from amplint.infer.syntax.never_run import never_run
 from amplint.infer.syntax.surely import Part, evaluated, last_line, parts, transparent
 from amplint.project.attributes import is_static, last_name
@@ -270,22 +271,21 @@ def _sets(node: ast.AST, name: str) -> bool:
 def spellings_of(tree: ast.Module, name: str, cls: str) -> list[ast.expr]:
     """Where a file spells a method of a class, as an attribute or a text: not where another class, which does not
     derive from it by name, asks its own object for a method of that name that it defines itself, and not as a key."""
-    elsewhere = _keys(tree)
+    elsewhere = {*_keys(tree)}
     for other in _classes(tree):
         methods = [s for s in other.body if isinstance(s, Function) and s.args.args]
         derives = other.name == cls or any(last_name(base) == cls for base in other.bases)
         if not derives and any(method.name == name for method in methods):
             elsewhere |= {id(node) for method in methods for node in _asked_of(method, name)}
-    kinds = (ast.Attribute, ast.Constant)
-    spelled = (node for node in nodes_below(tree) if isinstance(node, kinds) and id(node) not in elsewhere)
+    spelled = (node for node in nodes_of_kind(tree, ast.Attribute, ast.Constant) if id(node) not in elsewhere)
     return [node for node in spelled if (node.attr if isinstance(node, ast.Attribute) else node.value) == name]
 
 
-def _keys(tree: ast.Module) -> set[int]:
+@once_for_each_node
+def _keys(tree: ast.Module) -> frozenset[int]:
     """The constants by which something is put into a dict, or looked up in one."""
-    nodes = nodes_below(tree)
-    keys = [key for node in nodes if isinstance(node, ast.Dict) for key in node.keys]
-    return {id(key) for key in (*keys, *(node.slice for node in nodes if isinstance(node, ast.Subscript)))}
+    keys = [key for node in nodes_of_kind(tree, ast.Dict) for key in node.keys]
+    return frozenset(map(id, [*keys, *(node.slice for node in nodes_of_kind(tree, ast.Subscript))]))
 
 
 def _asked_of(method: Function, name: str) -> Iterator[ast.Attribute]:
