@@ -18,6 +18,7 @@ class kept(cached_property[Told]):  # a decorator, like the one that it is
 def ordinary(cls: Class) -> Class:
     """The class, unchanged: any decorator keeps mypyc from making an extension type of it.
 
-    Objects of such a type have no ``__dict__``, in which ``kept`` keeps what it computed.
+    Objects of such a type have no ``__dict__``, in which ``kept`` keeps what it computed, and it inherits from no class
+    of Python's own that has one.
     """
     return cls

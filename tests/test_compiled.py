@@ -75,3 +75,10 @@ def _asked(tree: ast.Module) -> Iterator[str]:
 
 def _yields(function: ast.FunctionDef) -> bool:
     return any(isinstance(node, ast.Yield | ast.YieldFrom) for node in ast.walk(function))
+
+
+def test_what_inherits_from_a_class_of_python_is_no_extension_type() -> None:
+    """From 3.12 on Python has no such type that inherits a ``__dict__``."""
+    classes = [node for tree in TREES.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    bare = [node for node in classes if not node.decorator_list]
+    assert not [node.name for node in bare if any(isinstance(base, ast.Attribute) for base in node.bases)]

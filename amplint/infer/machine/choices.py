@@ -6,6 +6,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
+from amplint.compiling import ordinary
 from amplint.infer.lattice.joining import unite
 from amplint.infer.machine.answers import question_of
 from amplint.infer.names.classes import ancestry
@@ -162,6 +163,7 @@ def _blocks(block: list[ast.stmt] | ast.expr) -> frozenset[int]:
     return frozenset(blocks)
 
 
+@ordinary
 class _Stored(ast.NodeTransformer):
     """Puts the attributes that hold parameters in the place of these."""
 

@@ -6,6 +6,7 @@ import ast
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from amplint.compiling import ordinary
 from amplint.infer.syntax.bodies import nodes_below
 from amplint.infer.syntax.packages import package_of
 from amplint.infer.syntax.raising import for_old_releases
@@ -72,6 +73,7 @@ def _replaces_what_torch_lacked(statement: ast.Try) -> bool:
     return bool(statement.handlers) and packages <= {"torch"} and all(map(for_old_releases, statement.handlers))
 
 
+@ordinary
 class _Import(ast.alias):
     """An alias that remembers its statement."""
 
