@@ -2,7 +2,7 @@
 
     AMPLINT_COMPILED=1 python -m build --wheel --no-isolation
 
-The latter needs a C compiler, mypy and setuptools in the environment. ``MYPYC_OPT_LEVEL`` is what the C compiler is
+The latter needs a C compiler, mypy 2.4 and setuptools in the environment. ``MYPYC_OPT_LEVEL`` is what the C compiler is
 told, 2 by default. The modules are compiled from a copy under ``build``, and stay as Python files beside it.
 """
 

@@ -52,7 +52,7 @@ def pooled(
             for process in multiprocessing.active_children():
                 process.terminate()
             _hang_up(pool)
-        pool.shutdown(wait=True, cancel_futures=True)  # else Python wakes the thread at its end while it closes
+        pool.shutdown(wait=True, cancel_futures=True)  # else Python ends, and wakes the pool's thread while that closes
 
 
 def _made(held: Mapping[Path, bytes], processes: int) -> ProcessPoolExecutor:

@@ -22,20 +22,20 @@ from typing import TYPE_CHECKING
 
 from ecosystem.releases import Shelf, listed
 from figures import results
+from speed import LIST, OPTIONS, chosen_by, cost
 from wheels import DownloadError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 ROOT = Path(__file__).resolve().parent.parent
-LIST = Path(__file__).resolve().parent / "speed.txt"
 COMMAND = "python benchmarks/compiled.py --cache FOLDER --figures"
 ABOUT = (
     "CPU time of a whole check by one process, start-up included, with amplint as pure Python and with its inference "
     "compiled by mypyc, and whether both say the same, what is merely possible too."
 )
-OPTIONS = ["--isolated", "--no-cache", "--exit-zero", "--jobs", "1", "--pedantic", "--output-format", "json"]
-RUNS = 3
+SOURCES = ("amplint", "rules", "pyproject.toml", "setup.py", "README.md", "LICENSE")
+"""What the wheel is built from."""
 
 
 class BuildError(Exception):
@@ -45,15 +45,8 @@ class BuildError(Exception):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark and say the exit status."""
     parser = argparse.ArgumentParser(description="Compare compiled amplint with pure Python.")
-    parser.add_argument("--cache", type=Path, required=True, metavar="FOLDER", help="where downloads are kept")
-    parser.add_argument("--sources", type=Path, action="append", default=[], metavar="FOLDER")
-    parser.add_argument("--list", type=Path, metavar="FILE", help="other releases, one name==version a line")
     parser.add_argument("--wheel", type=Path, help="a compiled wheel for this Python")
-    parser.add_argument("--runs", type=int, default=RUNS, help=f"of each (default {RUNS})")
-    parser.add_argument("--figures", action="store_true", help="keep the figures for docs/figures.md")
-    chosen = parser.parse_args(arguments)
-    if chosen.figures and chosen.list:
-        parser.error(f"--figures are those of {LIST.name}")
+    chosen = chosen_by(parser, arguments)
     shelf = Shelf(chosen.cache, chosen.sources)
     rows: dict[str, dict[str, results.Value]] = {}
     with tempfile.TemporaryDirectory(prefix="amplint-compiled-") as name:
@@ -77,19 +70,17 @@ def build(into: Path) -> Path:
     """The compiled wheel. Raises BuildError, with what the build said."""
     command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(into)]
     with tempfile.TemporaryDirectory(prefix="amplint-tree-") as name:
-        tree = Path(name) / "amplint"
-        unwanted = shutil.ignore_patterns(".git", "*.egg-info", "__pycache__", ".*_cache", "*.so")
-        shutil.copytree(ROOT, tree, ignore=lambda at, names: {*unwanted(at, names), *_built(Path(at), names)})
+        for part in SOURCES:
+            if (ROOT / part).is_dir():
+                shutil.copytree(ROOT / part, Path(name) / part, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
+            else:
+                shutil.copy(ROOT / part, name)
         environment = {**os.environ, "AMPLINT_COMPILED": "1"}
-        done = subprocess.run(command, check=False, cwd=tree, env=environment, capture_output=True, text=True)
+        done = subprocess.run(command, check=False, cwd=name, env=environment, capture_output=True, text=True)
     if done.returncode:
         raise BuildError(f"the wheel cannot be built:\n{done.stdout}{done.stderr}")
     (wheel,) = into.glob("*.whl")
     return wheel
-
-
-def _built(folder: Path, names: Sequence[str]) -> list[str]:
-    return [name for name in names if folder / name in (ROOT / "build", ROOT / "dist")]
 
 
 def unpacked_ways(wheel: Path, into: Path) -> tuple[Path, Path]:
@@ -120,16 +111,11 @@ def compared(sources: Path, compiled: Path, pure: Path, runs: int) -> dict[str, 
 
 def check(amplint: Path, sources: Path) -> tuple[float, str]:
     """CPU seconds of a check with the amplint of a folder, and its findings. Raises CalledProcessError."""
-    command = [sys.executable, "-m", "amplint", "check", *OPTIONS, str(sources)]
+    command = [sys.executable, "-m", "amplint", "check", *OPTIONS, "--pedantic", "--output-format", "json"]
     with tempfile.TemporaryFile("w+", encoding="utf-8") as out:
-        environment = {**os.environ, "PYTHONPATH": str(amplint)}
-        process = subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL, cwd=amplint, env=environment)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode != 0:
-            raise subprocess.CalledProcessError(process.returncode, command)
+        took = cost([*command, str(sources)], out.fileno(), amplint)
         out.seek(0)
-        return usage.ru_utime + usage.ru_stime, out.read()
+        return took.seconds, out.read()
 
 
 if __name__ == "__main__":

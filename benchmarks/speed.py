@@ -52,16 +52,9 @@ class Cost(NamedTuple):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark and say the exit status."""
     parser = argparse.ArgumentParser(description="Compare the CPU time of amplint with that of others.")
-    parser.add_argument("--cache", type=Path, required=True, metavar="FOLDER", help="where downloads are kept")
-    parser.add_argument("--sources", type=Path, action="append", default=[], metavar="FOLDER")
-    parser.add_argument("--list", type=Path, metavar="FILE", help="other releases, one name==version a line")
     parser.add_argument("--torchfix", type=Path, metavar="PATH", help="an installed torchfix command")
-    parser.add_argument("--runs", type=int, default=3, help="runs of amplint and of ast.parse (default 3)")
     parser.add_argument("--torchfix-runs", type=int, default=1, help="runs of TorchFix (default 1, may take minutes)")
-    parser.add_argument("--figures", action="store_true", help="keep the figures for docs/figures.md")
-    chosen = parser.parse_args(arguments)
-    if chosen.figures and chosen.list:
-        parser.error(f"--figures are those of {LIST.name}")
+    chosen = chosen_by(parser, arguments)
     shelf = Shelf(chosen.cache, chosen.sources)
     rows: dict[str, dict[str, results.Value]] = {}
     print(f"Python {platform.python_version()}, {os.cpu_count()} CPUs")
@@ -80,6 +73,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen.figures:
         results.save("speed", COMMAND, about=ABOUT, seen={"packages": len(rows), "CPU seconds": rows})
     return 0
+
+
+def chosen_by(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The arguments of a benchmark over the releases of ``speed.txt``, or of another list, which keeps no figures."""
+    parser.add_argument("--cache", type=Path, required=True, metavar="FOLDER", help="where downloads are kept")
+    parser.add_argument("--sources", type=Path, action="append", default=[], metavar="FOLDER")
+    parser.add_argument("--list", type=Path, metavar="FILE", help="other releases, one name==version a line")
+    parser.add_argument("--runs", type=int, default=3, help="runs of each (default 3)")
+    parser.add_argument("--figures", action="store_true", help="keep the figures for docs/figures.md")
+    chosen = parser.parse_args(arguments)
+    if chosen.figures and chosen.list:
+        parser.error(f"--figures are those of {LIST.name}")
+    return chosen
 
 
 def _install_torchfix(folder: Path) -> Path:
@@ -109,9 +115,13 @@ def _compared(sources: Path, torchfix: Path | None, runs: int, torchfix_runs: in
     return row | {"megabytes": max(one.memory for one in costs["amplint"])}
 
 
-def cost(command: Sequence[str]) -> Cost:
-    """User and system time of a process and its children, and its memory. Raises CalledProcessError where it fails."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def cost(command: Sequence[str], output: int = subprocess.DEVNULL, modules: Path | None = None) -> Cost:
+    """User and system time of a process and its children, and its memory. Raises CalledProcessError where it fails.
+
+    ``output`` is the file that it writes to; ``modules`` a folder that it imports from before all others.
+    """
+    environment = {**os.environ, "PYTHONPATH": str(modules)} if modules is not None else None
+    process = subprocess.Popen(command, stdout=output, stderr=subprocess.DEVNULL, env=environment, cwd=modules)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:

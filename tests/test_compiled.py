@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import ast
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "benchmarks"))
-
-import compiled  # noqa: E402
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+ROOT = Path(__file__).resolve().parent.parent
 SETUP = ast.parse((ROOT / "setup.py").read_text())
 COMPILED = next(
     ast.literal_eval(node.value)
@@ -29,6 +24,9 @@ TREES = {path: ast.parse(path.read_text()) for part in COMPILED for path in (ROO
 
 @pytest.mark.skipif("AMPLINT_TEST_COMPILED" not in os.environ, reason="compiles for minutes: AMPLINT_TEST_COMPILED=1")
 def test_the_compiled_wheel_finds_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import compiled
+
     monkeypatch.setenv("MYPYC_OPT_LEVEL", "0")
     made, pure = compiled.unpacked_ways(compiled.build(tmp_path / "wheel"), tmp_path)
     assert [*made.rglob("analysis.*.so")]
@@ -77,8 +75,32 @@ def _yields(function: ast.FunctionDef) -> bool:
     return any(isinstance(node, ast.Yield | ast.YieldFrom) for node in ast.walk(function))
 
 
+def _classes(tree: ast.Module) -> list[ast.ClassDef]:
+    return [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+
+
 def test_what_inherits_from_a_class_of_python_is_no_extension_type() -> None:
     """From 3.12 on Python has no such type that inherits a ``__dict__``."""
-    classes = [node for tree in TREES.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-    bare = [node for node in classes if not node.decorator_list]
-    assert not [node.name for node in bare if any(isinstance(base, ast.Attribute) for base in node.bases)]
+    bare = [cls for tree in TREES.values() for cls in _classes(tree) if not cls.decorator_list]
+    assert not [cls.name for cls in bare if any(isinstance(base, ast.Attribute) for base in cls.bases)]
+
+
+def test_what_is_kept_lies_in_a_dict() -> None:
+    """Of ``cached_property`` mypyc makes a property that keeps nothing, and an extension type has no ``__dict__``."""
+    keeping = [cls for tree in TREES.values() for cls in _classes(tree) if "@kept" in ast.unparse(cls)]
+    assert len(keeping) > 5
+    assert all(cls.decorator_list for cls in keeping)
+    assert not [path for path in TREES if "@cached_property" in path.read_text()]
+
+
+def test_nothing_else_inherits_from_what_is_compiled() -> None:
+    """Extension types refuse it, and of a class that it knows no others to inherit from mypyc takes no others."""
+    modules = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in TREES}
+    others = {path for folder in ("amplint", "rules") for path in (ROOT / folder).rglob("*.py")} - TREES.keys()
+    found = []
+    for path in sorted(others):
+        tree = ast.parse(path.read_text())
+        imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module in modules]
+        names = {alias.asname or alias.name for node in imports for alias in node.names}
+        found += [cls.name for cls in _classes(tree) if any(ast.unparse(base) in names for base in cls.bases)]
+    assert not found

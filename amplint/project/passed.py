@@ -357,10 +357,8 @@ def _handed(node: ast.Call | ast.Assign, asked: set[str]) -> Iterator[str]:
     """The variables that a call hands on, where one of its names is asked about or is not known, or that an attribute
     keeps which is asked about."""
     if isinstance(node, ast.Call):
-        named = [(keyword.arg, keyword.value) for keyword in node.keywords]
-        yield from (
-            value.id for name, value in named if isinstance(value, ast.Name) and (name is None or name in asked)
-        )
+        named = [keyword.value for keyword in node.keywords if keyword.arg is None or keyword.arg in asked]
+        yield from (value.id for value in named if isinstance(value, ast.Name))
         yield from (value.id for value in node.args if isinstance(value, ast.Name) and asked)
     elif isinstance(node.value, ast.Name) and any(getattr(t, "attr", "") in asked for t in node.targets):
         yield node.value.id

@@ -134,6 +134,17 @@ def analyse(
     )
 
 
+def _enter_next(session: Session, entries: Iterator[Callable[[], object]]) -> bool:
+    """Enter the next, within a bound of work, and say whether there was one."""
+    session.begin_entry()
+    with suppress(OutOfBudget, RecursionError):
+        enter = next(entries, None)
+        if enter is None:
+            return False
+        enter()
+    return True
+
+
 def _entries(
     session: Session, namespace: Namespace, functions: list[AutogradFunction]
 ) -> Iterator[Callable[[], object]]:
@@ -433,14 +444,3 @@ def _anchor(function: Function) -> ast.expr:
     node = function.node
     assert not isinstance(node, ast.Lambda)
     return ast.copy_location(ast.Name(node.name), node)
-
-
-def _enter_next(session: Session, entries: Iterator[Callable[[], object]]) -> bool:
-    """Enter the next, within a bound of work, and say whether there was one."""
-    session.begin_entry()
-    with suppress(OutOfBudget, RecursionError):
-        enter = next(entries, None)
-        if enter is None:
-            return False
-        enter()
-    return True
