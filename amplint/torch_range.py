@@ -3,10 +3,11 @@
 From the file's folder upwards, up to the root of a checkout (a folder with ``.git``), the first folder decides in
 which a file says what is required of torch: pyproject.toml (standard tables, then Poetry's), setup.cfg or setup.py,
 before requirements files, before a conda environment. For a package that is installed, or lies unpacked, its own
-metadata decides: that of the distribution beside it which lists it. Where no release of torch itself is required, a
-pinned torchvision or torchaudio says which one it is. In pyproject.toml, setup.cfg and metadata the project's own
-dependencies count before extras and groups; ``requirements.txt`` counts before its likes. Where several
-requirements count alike, such as markers for several Pythons, all of what they allow is supported.
+metadata decides: that of the distribution beside it which lists it, whatever a project that was copied into it says.
+Where no release of torch itself is required, a pinned torchvision or torchaudio says which one it is. In
+pyproject.toml, setup.cfg and metadata the project's own dependencies count before extras and groups;
+``requirements.txt`` counts before its likes. Where several requirements count alike, such as markers for several
+Pythons, all of what they allow is supported.
 
 Of the releases allowed
 
@@ -76,18 +77,29 @@ def torch_range(folder: Path) -> TorchRange:
 
 @lru_cache(maxsize=4096)
 def _required(folder: str, age: int) -> TorchRange | None:
+    released = _distribution_of(folder, age)
+    if released is not None:
+        stated = _read(released, _in_metadata)
+        if stated is not None:
+            return _installable(stated, [(released, requirement_files.python_of_metadata)])
     try:
         names = os.listdir(folder)
     except OSError:
         names = []
     found = _installable(_stated(Path(folder), sorted(names)), _pythons(Path(folder), names))
     parent, own = os.path.split(folder)
-    if found is not None or ".git" in names or parent == folder:
+    if found is not None or ".git" in names or parent == folder or own in _distributions(parent, age):
         return found
-    metadata = _distributions(parent, age).get(own)
-    if metadata is None:
-        return _required(parent, age)
-    return _installable(_read(metadata, _in_metadata), [(metadata, requirement_files.python_of_metadata)])
+    return _required(parent, age)
+
+
+@lru_cache(maxsize=4096)
+def _distribution_of(folder: str, age: int) -> Path | None:
+    """The metadata of the installed or unpacked distribution that a folder belongs to."""
+    parent, own = os.path.split(folder)
+    if parent == folder or os.path.exists(os.path.join(folder, ".git")):
+        return None
+    return _distributions(parent, age).get(own) or _distribution_of(parent, age)
 
 
 @lru_cache(maxsize=4096)

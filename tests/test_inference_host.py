@@ -185,3 +185,49 @@ def test_what_unknown_numbers_make_of_the_host_lies_there() -> None:
     clamped = "if self.end:\n            positions = positions.clamp(-self.end, self.end)\n        angles ="
     source = Source(Path("/project/angles.py"), ANGLES.format(on="").replace("angles =", clamped, 1).encode())
     assert not check_file(source, Options(ROUNDED_POSITIONS, AUTOCAST, pedantic=True)).findings
+
+
+FITTED = """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(size, 8), nn.ReLU(), nn.Linear(8, 2))
+
+    def forward(self, x):
+        return self.layers(x)
+
+
+class Classifier:
+    def fit(self, rows):
+        self.net = Net(rows.shape[1]){moved}
+
+    def transform(self, rows):
+        {region}:
+            made = self.net(torch.from_numpy(rows).float(){on})
+        return made
+"""
+
+
+@pytest.mark.parametrize(
+    ("moved", "on", "region", "dtype"),
+    [
+        ("", "", "with torch.no_grad()", None),
+        ("", ".cuda()", "with torch.no_grad()", "float16"),
+        (".cuda()", ".cuda()", "with torch.no_grad()", "float16"),
+        ("", "", "with torch.autocast('cuda', dtype=torch.float16)", "float16"),
+    ],
+)
+def test_nobody_casts_what_a_model_gets_from_the_host_where_the_code_opens_no_region(
+    moved: str, on: str, region: str, dtype: str | None
+) -> None:
+    """A model on the device refuses it, and beside one on the host autocast does not act."""
+    scenario = find_scenario("autocast-fp16")
+    assert scenario is not None
+    source = Source(Path("/project/fitted.py"), FITTED.format(moved=moved, on=on, region=region).encode())
+    rows = file_dtypes(source, scenarios=(CONTROL, scenario), device="cuda", torch_version=(2, 13)).rows
+    made = next(row.dtypes[-1] for row in rows if row.span.start.row == 20)
+    assert made == ((dtype,) if dtype else None)

@@ -193,11 +193,13 @@ def test_a_package_beside_others_is_judged_by_its_own_metadata(
             "site/other-1.0.dist-info/METADATA": "Name: other\nRequires-Python: >=3.10\nRequires-Dist: torch>=1.5\n",
             "site/other-1.0.dist-info/RECORD": "another/__init__.py,,\n",
             "site/pack/deep/er.py": "",
+            "site/another/copied/setup.py": 'import setuptools\nsetuptools.setup(install_requires=["torch<1.9"])\n',
             "site/unlisted/file.py": "",
         }
     )
     assert span(torch_range(root / "site" / "pack" / "deep")) == expected
     assert span(torch_range(root / "site" / "another")) == f"1.11 - {NEWEST}"
+    assert span(torch_range(root / "site" / "another" / "copied")) == f"1.11 - {NEWEST}"
     assert span(torch_range(root / "site" / "unlisted")) == "2.0"
 
 

@@ -8,7 +8,7 @@ from amplint.infer.lattice.dtypes import AUTOCASTABLE, FLOAT32, UNKNOWN_LANE, Dt
 from amplint.infer.names.classes import is_module
 from amplint.infer.state.operand import Operand
 from amplint.infer.syntax.unchanging import replace
-from amplint.infer.torch_model.memories import on_host
+from amplint.infer.torch_model.memories import on_host, opens_a_region
 from amplint.infer.torch_model.torch_ops import BANNED, FP32, FP32_RESULT, PROMOTE
 
 if TYPE_CHECKING:
@@ -48,9 +48,13 @@ def not_cast(frame: Frame, operands: list[Operand], policy: str | None) -> bool:
 
 
 def _beside_the_host(frame: Frame, operands: list[Operand]) -> bool:
-    """Whether an operand surely lies in the host's memory, and none is a layer's weight, which goes with its model."""
+    """Whether an operand surely lies in the host's memory, and none is a layer's weight, which goes with its model.
+
+    Where a scenario alone opens the region, of a device that the code never names, the model lies with what it gets.
+    """
     made = any(o.value.host and o.value.dim == 1 for o in operands)
-    return frame.session.device != "cpu" and made and not any(o.value.leaf for o in operands)
+    led = made and any(o.value.leaf for o in operands) and opens_a_region(frame)
+    return frame.session.device != "cpu" and made and not led
 
 
 def seen_as(operand: Operand, dtypes: Dtypes) -> Operand:

@@ -49,10 +49,11 @@ def result(frame: Frame, op: Op, operands: list[Operand]) -> bool | None:
     """Where a result lies: with the operands.
 
     Beside a tensor with dimensions in the host's memory, what nobody knows is a number, or lies there too, or nothing
-    runs. In the constructor of a module its parameters have not been moved yet.
+    runs; so does a model of which nobody knows where it lies, but in a region that the code opens for the device. In
+    the constructor of a module its parameters have not been moved yet.
     """
     there = any(o.value.host and o.value.dim == 1 for o in operands)
-    if on_host(operands) or (there and all(o.value.host or _is_unknown(o) for o in operands)):
+    if on_host(operands) or (there and all(o.value.host or _is_unknown(frame, o) for o in operands)):
         return True
     if there or frame.making or frame.constructing is not None:
         return None
@@ -60,8 +61,16 @@ def result(frame: Frame, op: Op, operands: list[Operand]) -> bool | None:
     return False if any(o.value.host is False for o in deciding) else None
 
 
-def _is_unknown(operand: Operand) -> bool:
-    return not operand.value.leaf and not any(lane.known for lane in operand.value.dtypes)
+def _is_unknown(frame: Frame, operand: Operand) -> bool:
+    if operand.value.leaf:
+        return operand.value.host is None and not opens_a_region(frame)
+    return not any(lane.known for lane in operand.value.dtypes)
+
+
+def opens_a_region(frame: Frame) -> bool:
+    """Whether the code itself switches autocast on: so it is in the scenarios that do not."""
+    states = zip(frame.autocast, frame.session.scenarios, strict=True)
+    return any(state.low for state, scenario in states if not scenario.autocast)
 
 
 def compare(frame: Frame, node: ast.expr | ast.stmt, op: Op, arguments: Arguments, bound: Mapping[str, Value]) -> None:
