@@ -64,12 +64,22 @@ def test_options_that_nobody_passes_are_none(tmp_path: Path) -> None:
         ("torch.zeros(2).is_cpu", "cuda", ("float16",)),
         ("torch.zeros(2).is_cuda", "cuda", ("bfloat16",)),
         ("x.is_sparse", "cuda", ("float16", "bfloat16")),
+        ("given['x'].is_cuda", "cuda", ("float16",)),
+        ("given['x'].is_cpu", "cuda", ("bfloat16",)),
+        ("x.device == torch.device('cuda')", "cuda", ("float16",)),
+        ("x.device == torch.device('cpu')", "cuda", ("bfloat16",)),
+        ("x.device in ('cuda:0', 'cuda:1')", "cuda", ("float16", "bfloat16")),
+        ("torch.cuda.is_available()", "cuda", ("float16",)),
+        ("not torch.cuda.is_available()", "cuda", ("bfloat16",)),
+        ("torch.cuda.is_available()", "cpu", ("float16", "bfloat16")),
+        ("torch.xpu.is_available()", "cuda", ("float16", "bfloat16")),
     ],
 )
 def test_tensors_lie_on_the_device_that_is_judged(
     tmp_path: Path, test: str, device: str, expected: tuple[str, ...]
 ) -> None:
-    program = module(f"y = x\nif {test}:\n    y = x.half()\nreturn y * 2", signature="x: torch.Tensor")
+    forward = f"y = x\nif {test}:\n    y = x.half()\nreturn y * 2"
+    program = module(forward, signature="x: torch.Tensor, given=None")
     assert dtypes_of(tmp_path, program, "y * 2", device=device) == expected
 
 

@@ -338,6 +338,30 @@ def test_a_file_that_nobody_imports_and_that_runs_nothing_is_left(
     assert doubts(tmp_path, {**ALONE, **further}) == expected
 
 
+INSTALLED = {
+    "setup.py": "import setuptools\nsetuptools.setup()\n",
+    "package/__init__.py": "from .model import Model\n",
+    "package/model.py": "class Model:\n    pass\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("further", "expected"),
+    [
+        ({}, ["left-over"]),
+        ({"package/use.py": "from .layers import Left\n\nLeft()\n"}, []),
+        ({"package/__init__.py": ""}, []),
+        ({"package/__init__.py": "import importlib\nfrom .model import Model\nload = importlib.import_module\n"}, []),
+        ({"package/__init__.py": "from .model import Model\nLAZY = ['layers']\n"}, []),
+        ({"README.md": "from package.layers import Left\n"}, []),
+    ],
+)
+def test_so_is_one_that_its_package_takes_nothing_of_beside_others(
+    tmp_path: Path, further: dict[str, str | None], expected: list[str]
+) -> None:
+    assert doubts(tmp_path, {**INSTALLED, **further}) == expected
+
+
 IDLE = """
 SIZES = dict(a=1)
 try:

@@ -88,7 +88,7 @@ def test_what_leads_nowhere(tmp_path: Path, imports: str, others: dict[str, str]
         ("import own.parts as parts", {}),
         ("try:\n    from own.part import Part\nexcept ImportError:\n    Part = None", {}),
         ("from own.parts import Whole", {"own/parts.py": "globals()['Who' + 'le'] = 1\n"}),
-        ("from own.sub import Part", {"own/sub/__init__.py": "from own.sub.more import *\n"}),
+        ("from own.sub import Part", {"own/sub/__init__.py": "from own.sub.more import *\nfrom own.sub import net\n"}),
         ("from own.parts import __doc__", {}),
         ("from own import Group", {"own/__init__.py": "from .all import *\n", "own/all.py": "Group = 1\n"}),
         ("from own import sqrt", {"own/__init__.py": "from math import *\n"}),

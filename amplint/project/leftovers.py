@@ -136,20 +136,35 @@ class Leftovers:
         return not taken.isdisjoint(file.found) or self._is_idle(file)
 
     def _is_idle(self, file: File) -> bool:
-        """Whether a file runs nothing, and none imports it, as some do its neighbours: it belongs to nothing that is
-        installed, no text names it, and no file imports what it is told to."""
-        if file.installed or not file.only_defines or self._imports_by_text:
+        """Whether a file runs nothing, and none imports it, as some do its neighbours: no text names it, and no file
+        imports what it is told to. Of what is installed the folder's own ``__init__`` has to take from the neighbours:
+        else users import the files themselves."""
+        if not file.only_defines or self._imports_by_text:
             return False
         others = self._spelling(file.module)
         named = others is None or any(other.names_or_takes(file) for other in others if other is not file)
-        return not named and not _is_named_in_texts(self._folder, file.module) and self._has_neighbours(file)
+        if named or _is_named_in_texts(self._folder, file.module):
+            return False
+        return self._is_left_out(file) if file.installed else self._has_neighbours(file)
+
+    def _is_left_out(self, file: File) -> bool:
+        """Whether the ``__init__`` of its folder takes from another file of it."""
+        path = file.path.with_name("__init__.py")
+        source = parsed(path)
+        return source is not None and any(True for one in self._beside(file) for _ in self._of(path, source).taken(one))
+
+    def _beside(self, file: File) -> Iterator[File]:
+        """The other files of a folder but for its ``__init__``, as many as are looked at."""
+        for path in sorted(file.path.parent.glob("*.py"))[:MAX_NEIGHBOURS]:
+            source = parsed(path) if path not in (file.path, path.with_stem("__init__")) else None
+            if source is not None:
+                yield self._of(path, source)
 
     def _has_neighbours(self, file: File) -> bool:
         """Whether some file imports another one of the same folder."""
-        for path in sorted(file.path.parent.glob("*.py"))[:MAX_NEIGHBOURS]:
-            others = self._spelling(path.stem) if path not in (file.path, path.with_stem("__init__")) else None
-            one = self._files.get(path) or ((source := parsed(path)) and self._of(path, source))
-            if others and one and any(True for other in others if other is not one for _ in other.taken(one)):
+        for one in self._beside(file):
+            others = self._spelling(one.module)
+            if others and any(True for other in others if other is not one for _ in other.taken(one)):
                 return True
         return False
 

@@ -16,7 +16,8 @@ draw that was interrupted goes on when it is called again. ``fresh/NAME.jsonl`` 
 releases, which no later round takes.
 With ``--figures``, what was found in all packages that were checked is kept for ``docs/figures.md``.
 
-Two readers judge each finding. They see the row and the package, and neither each other nor amplint's code:
+Two readers judge each finding. They see the row, the package and ``guide.md``, and neither each other nor amplint's
+code:
 
 - *right*: it holds in a realistic use, a crash that is claimed was run, and a maintainer who supports that scenario
   would want to know;

@@ -223,7 +223,8 @@ def compare_dtypes(left: DTypeValue, op: ast.cmpop, right: Value) -> AutocastFla
 def device_test(frame: Frame, device: Device, op: ast.cmpop, wanted: Value) -> tuple[int, int]:
     """A device's type against names; a tensor's own device is the one whose policy is judged."""
     options = wanted.items if isinstance(wanted, Sequence) and wanted.items is not None else (wanted,)
-    names = [option.value for option in options if isinstance(option, Const)]
+    told = [o.value if isinstance(o, Const) else o.type for o in options if isinstance(o, Const | Device)]
+    names = [name for name in told if isinstance(name, str) and ":" not in name]
     if not names or len(names) != len(options) or not isinstance(op, (ast.Eq, ast.NotEq, ast.In, ast.NotIn)):
         return frame.live, frame.live
     found = (device.type or frame.session.device) in names

@@ -48,6 +48,7 @@ from amplint.infer.torch_model import (
     comm_hooks,
     distributions,
     layer_lists,
+    memories,
     modules,
     optimizers,
     placing,
@@ -253,6 +254,8 @@ def _of_unknown(frame: Frame, name: str) -> Value:
         return texts.name_of(UNKNOWN)
     if name == "dtype":
         return DTypeValue(frame.session.unknown)
+    if name in memories.LIES_ON:
+        return memories.lies_on(frame, name, host=False)
     return Device(None) if name == "device" else Builtin(f"unknown.{name}", UNKNOWN)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from amplint.infer.lattice.contexts import AutocastFlag
 from amplint.infer.lattice.values import Const, Device, Sequence, Tensor, Value
 from amplint.infer.state.facts import Unmoved
 from amplint.infer.state.operand import Operand
@@ -28,6 +29,17 @@ def named(frame: Frame, device: Value) -> bool | None:
     text = device.type if isinstance(device, Device) else device.value if isinstance(device, Const) else None
     kind = text.partition(":")[0] if isinstance(text, str) else None
     return True if kind == "cpu" else False if kind == frame.session.device else None
+
+
+LIES_ON = {f"is_{device}": device for device in ("cpu", "cuda", "mps", "xpu")}
+"""Attributes that ask for a tensor's device."""
+
+
+def lies_on(frame: Frame, asked: str, *, host: bool) -> AutocastFlag:
+    """The answer of one of them: a tensor lies on the device that is judged, but for what is made in the host's
+    memory."""
+    here, lanes = LIES_ON[asked] == ("cpu" if host else frame.session.device), frame.session.all_lanes
+    return AutocastFlag(lanes, 0) if here else AutocastFlag(0, lanes)
 
 
 def placed(frame: Frame, made: Tensor) -> bool | None:

@@ -6,7 +6,6 @@ import ast
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.arguments import Arguments
-from amplint.infer.lattice.contexts import AutocastFlag
 from amplint.infer.lattice.dtypes import ALIASES, BITS, BOOL, CASTS, INTEGERS, NAMES, UNKNOWN_LANE, Dtypes, Lane
 from amplint.infer.lattice.joining import options_of
 from amplint.infer.lattice.kinds import KINDS, asked
@@ -39,8 +38,6 @@ if TYPE_CHECKING:
 
 _ELSEWHERE = frozenset(("cuda", "xpu", "hpu", "ipu", "mtia", "pin_memory", "coalesce"))
 """Methods that give the same dtype, and cannot be measured on a CPU or on tensors that are not sparse."""
-_LIES_ON = {f"is_{device}": device for device in ("cpu", "cuda", "mps", "xpu")}
-"""Attributes that ask for a tensor's device: that which is judged, but for what is made in the host's memory."""
 
 
 def attribute(frame: Frame, tensor: Tensor, name: str, node: ast.expr) -> Value:
@@ -49,9 +46,8 @@ def attribute(frame: Frame, tensor: Tensor, name: str, node: ast.expr) -> Value:
         return DTypeValue(tensor.dtypes, False, tensor.origin)
     if name == "device":
         return Device(None)
-    if name in _LIES_ON:
-        here, lanes = _LIES_ON[name] == ("cpu" if tensor.host else frame.session.device), frame.session.all_lanes
-        return AutocastFlag(lanes, 0) if here else AutocastFlag(0, lanes)
+    if name in memories.LIES_ON:
+        return memories.lies_on(frame, name, host=bool(tensor.host))
     op = find_method(name, frame.session.torch_version)
     if op is not None and op.attribute:
         return _read(frame, tensor, op, node)

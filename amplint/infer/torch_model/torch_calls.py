@@ -82,6 +82,7 @@ _NEVER = frozenset(
 """Questions whose answer is no in the runs judged here."""
 
 _EITHER = frozenset(("torch.is_tensor", "torch.is_grad_enabled"))
+_AVAILABLE = ("torch.cuda.is_available", "torch.xpu.is_available")
 _CUSTOM = tuple(f"torch.{place}.custom_{which}" for place in ("amp", "cuda.amp") for which in ("fwd", "bwd"))
 _HAND_BACK = tuple(
     f"torch.nn.utils.{name}"
@@ -193,6 +194,11 @@ def _limits(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Va
 
 def _no(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
     return Const(False)
+
+
+def _available(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
+    """Whether the machine has a device: that which is judged, and nobody knows of others beside the host."""
+    return Const(True) if name == f"torch.{frame.session.device}.is_available" else Number("bool")
 
 
 def _either(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
@@ -308,6 +314,7 @@ _SPECIAL: dict[str, Callable[[Frame, str, Arguments, ast.expr], Value]] = {
     **dict.fromkeys(_CUSTOM, _custom),
     **dict.fromkeys(_NEVER, _no),
     **dict.fromkeys(_EITHER, _either),
+    **dict.fromkeys(_AVAILABLE, _available),
     **dict.fromkeys(_HAND_BACK, _handed_back),
     **dict.fromkeys(("torch.tensor", "torch.as_tensor", "torch.asarray"), from_data),
     **dict.fromkeys(("torch.nn.Buffer", "torch.nn.parameter.Buffer"), _buffer),
