@@ -50,8 +50,11 @@ def weighed(
     everywhere.
     """
     from amplint.claims.conflicts import unreached, unused
+    from amplint.claims.forward_first import ended_in_forward
 
     behind = unreached(facts, suspect.span)
+    if rule.code in doubts.FAILS_BEFORE.codes and suspect.standing.told:
+        behind |= ended_in_forward(facts, suspect.span.start.row)
     if rule.code in doubts.ROUNDED and suspect.standing.told:
         behind |= unused(facts, suspect.span.start.row)
     if behind and rule.code in doubts.FAILS_BEFORE.codes:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from amplint.claims.disagreement import describe, suspects_of
-from amplint.claims.forward_first import behind_forward
 from amplint.claims.gradient_sums import summed_in_place
 from amplint.claims.operands import dtype_of, known_floating, short_name
 from amplint.claims.surroundings import Surroundings
@@ -152,7 +151,7 @@ def reproduce():
     )
 
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
-        for suspect in behind_forward(facts, suspects_of(facts, Kind.BACKWARD)):
+        for suspect in suspects_of(facts, Kind.BACKWARD):
             yield replace(suspect, message=_message(suspect.data))
         yield from summed_in_place(facts)
 

@@ -330,3 +330,46 @@ def test_parameters_are_made_in_low_precision_by_a_default_dtype_alone(
     options = judging_options(Config(), load_rules(), pedantic=True, select=["AMP305"], scenario=named)
     (finding,) = check_file(Source(tmp_path / "module.py", (INITIALISED + default).encode()), options).findings
     assert ("default-unseen" in [held.doubt.name for held in finding.doubts]) is doubted
+
+
+EXPECTED = """\
+import torch
+from torch import nn
+
+
+class Expected(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, angles, circuit):
+        return torch.from_numpy(circuit(angles.detach(){wide}.cpu().numpy())).to(angles)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return torch.from_numpy(gradient.cpu().numpy()), None
+
+
+class Circuit(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.angles = nn.Parameter(torch.ones(4))
+
+    def forward(self, x):
+        return Expected.apply(self.angles, lambda angles: angles) * x
+"""
+
+
+@pytest.mark.parametrize(("wide", "doubts"), [("", ["fails-before"]), (".float()", [])])
+def test_a_backward_pass_is_not_reached_behind_a_forward_that_raises(
+    wide: str, doubts: list[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "circuit.py"
+    path.write_text(EXPECTED.format(wide=wide))
+    options = judging_options(Config(), load_rules(), pedantic=True, select=["AMP305"], scenario=["bf16"])
+    found = [f for f in check_file(path, options).findings if f.span.start.row == 12]
+    assert [[held.doubt.name for held in finding.doubts] for finding in found] == [doubts]
+    scope: dict[str, type[nn.Module]] = {}
+    exec(EXPECTED.format(wide=wide), scope)
+    circuit = scope["Circuit"]().bfloat16()
+    with pytest.raises(TypeError, match="BFloat16"):
+        result = circuit(torch.ones(4, dtype=torch.bfloat16))
+        assert wide
+        result.sum().backward()

@@ -44,6 +44,39 @@ def test_paths_that_exclude_each_other_are_told_apart() -> None:
     assert step.gradients == {Gradients.PLAIN}
 
 
+OPTIONS = """
+    class Trainer:
+        def __init__(self, args):
+            self.args = args
+            self.scaler = GradScaler()
+            self.optimizer = torch.optim.SGD([], 1.0)
+
+        def train(self, loss):
+            if self.args.amp:
+                self.scaler.scale(loss).backward()
+            else:
+                loss.backward()
+            {between}
+            if not self.args.amp:
+                self.optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("between", "expected"),
+    [
+        ("args = self.args", {Gradients.PLAIN}),
+        ("amp = loss", {Gradients.PLAIN}),
+        ("self.args = loss", {Gradients.PLAIN, Gradients.SCALED}),
+        ("self.args.amp = loss", {Gradients.PLAIN, Gradients.SCALED}),
+    ],
+)
+def test_a_variable_is_no_attribute_of_its_name(between: str, expected: set[Gradients]) -> None:
+    training = training_of(OPTIONS.format(between=between))
+    (step,) = training.moments_of(Step.OPTIMIZER_STEP)
+    assert step.gradients == expected
+
+
 STEP = """
     class Trainer:
         def __init__(self):

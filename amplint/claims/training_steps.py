@@ -55,7 +55,7 @@ def varies(moment: Moment) -> bool:
     names = assigned_in(moment.loops[-1])
     return any(
         (isinstance(node, ast.Name) and node.id in names)
-        or (isinstance(node, ast.Attribute) and node.attr in names)
+        or (isinstance(node, ast.Attribute) and f".{node.attr}" in names)
         or isinstance(node, ast.Call)
         for test in moment.tests
         for node in ast.walk(test)

@@ -10,7 +10,7 @@ from amplint.infer.syntax.bodies import once_for_each_node
 from amplint.infer.syntax.unchanging import replace
 
 if TYPE_CHECKING:
-    from amplint.infer.flow.training.program import Place, Scope
+    from amplint.infer.flow.training.program import Scope
     from amplint.infer.flow.training.steps import Assumed, State
 
 
@@ -44,6 +44,7 @@ class Assumptions:
         self._renamed: dict[int, tuple[ast.Expression, list[tuple[ast.Name, str]]]] = {}
         """By test: a copy, and its names with what they are called in the test."""
         self._words: dict[str, frozenset[str]] = {}
+        """By test: the names that it reads, and the last names of attributes, each behind a dot."""
 
     def came_out(self, states: frozenset[State], test: ast.expr, truth: bool, scope: Scope) -> frozenset[State]:
         """The states in which a test can come out so, with that assumed."""
@@ -63,7 +64,7 @@ class Assumptions:
         facts = {fact for state in states for fact in state.assumed}
         stale = {fact for fact in facts if not names.isdisjoint(self._words[fact[0]])}
         pairs = {pair for state in states for pair in (*state.unscaled, *state.stepped)}
-        changed = {pair for pair in pairs if not names.isdisjoint(_names(pair))}
+        changed = {pair for pair in pairs if not names.isdisjoint(part for place in pair for part in place)}
         if not stale and not changed:
             return states
         return frozenset(
@@ -121,7 +122,8 @@ class Assumptions:
             inner.id = self._canonical(name, scope)
         key = f"{ast.unparse(copy)} # {' '.join(name for _, name in names)}"
         if key not in self._words:
-            self._words[key] = frozenset("".join(c if c.isalnum() or c == "_" else " " for c in key).split())
+            attributes = (f".{inner.attr}" for inner in ast.walk(copy) if isinstance(inner, ast.Attribute))
+            self._words[key] = frozenset((*attributes, *(name for _, name in names)))
         return key
 
     def _canonical(self, name: str, scope: Scope) -> str:
@@ -158,15 +160,11 @@ def conditions(test: ast.expr, truth: bool) -> list[tuple[ast.expr, bool]] | Non
 
 @once_for_each_node
 def assigned_in(node: ast.AST) -> frozenset[str]:
-    """The names, and last names of attributes, that a statement binds."""
+    """The names that a statement binds, and the last names of attributes, each behind a dot."""
     names = set()
     for inner in ast.walk(node):
         if isinstance(inner, ast.Name) and not isinstance(inner.ctx, ast.Load):
             names.add(inner.id)
         elif isinstance(inner, ast.Attribute) and not isinstance(inner.ctx, ast.Load):
-            names.add(inner.attr)
+            names.add(f".{inner.attr}")
     return frozenset(names)
-
-
-def _names(pair: tuple[Place, Place]) -> set[str]:
-    return {part.removeprefix(".") for place in pair for part in place if isinstance(part, str)}
