@@ -368,8 +368,7 @@ def test_a_backward_pass_is_not_reached_behind_a_forward_that_raises(
     assert [[held.doubt.name for held in finding.doubts] for finding in found] == [doubts]
     scope: dict[str, type[nn.Module]] = {}
     exec(EXPECTED.format(wide=wide), scope)
-    circuit = scope["Circuit"]().bfloat16()
+    circuit, x = scope["Circuit"]().bfloat16(), torch.ones(4, dtype=torch.bfloat16)
+    run = circuit(x).sum().backward if wide else lambda: circuit(x)
     with pytest.raises(TypeError, match="BFloat16"):
-        result = circuit(torch.ones(4, dtype=torch.bfloat16))
-        assert wide
-        result.sum().backward()
+        run()
