@@ -112,7 +112,7 @@ def run(tmp_path: Path, clones: Path, cases: list[dict[str, Any]], *options: str
     (rows / "labels.json").write_text(json.dumps(LABELS))
     report = tmp_path / "report.json"
     where = ["--clones", str(clones), "--cache", str(tmp_path / "cache"), "--rows", str(rows), "--json", str(report)]
-    told = [] if "--figures" in options else ["--extend-select", "AMP103"]
+    told = [] if "--figures" in options else ["--extend-select", "AMP102,AMP103"]
     status = main([*where, *told, *options])
     return status, json.loads(report.read_text())["rows"] if report.exists() else {}
 

@@ -130,6 +130,7 @@ def test_a_checkout_may_be_part_of_a_distribution(tmp_path: Path) -> None:
         {"own/__init__.py": "from .model import Model\n", "own/model.py": "Model = part\n"},
         {"own/__init__.py": "from .model import Model\n", "own/model.py": "from torch._six import Model\n"},
         {"own/__init__.py": "import torch\n\nrfft = torch.rfft\n"},
+        {"own/__init__.py": "from collections import OrderedDict, Iterable\n"},
     ],
 )
 def test_what_a_package_imports_raises(tmp_path: Path, others: dict[str, str]) -> None:
@@ -149,10 +150,18 @@ def test_what_a_package_imports_raises(tmp_path: Path, others: dict[str, str]) -
         {"own/__init__.py": "import json\n", "own/json.py": PARTS},
         {"own/__init__.py": "try:\n    import own_parts\nexcept ImportError:\n    own_parts = None\n"},
         {"own/__init__.py": "try:\n    part\nexcept NameError:\n    part = None\n"},
+        {"own/__init__.py": "from collections import OrderedDict\nfrom collections.abc import Iterable\n"},
+        {"own/__init__.py": "try:\n    from collections import Iterable\nexcept ImportError:\n    Iterable = None\n"},
     ],
 )
 def test_what_a_package_imports_may_be_there(tmp_path: Path, others: dict[str, str]) -> None:
     assert doubts(project(tmp_path, "", {"own/own_parts.py": PARTS, **others})) == []
+
+
+@pytest.mark.parametrize(("torch", "expected"), [("torch", ["not-importable"]), ("torch<2.9", [])])
+def test_an_old_release_of_torch_runs_on_an_old_python(tmp_path: Path, torch: str, expected: list[str]) -> None:
+    others = {"own/__init__.py": "from collections import Iterable\n", "requirements.txt": f"{torch}\n"}
+    assert doubts(project(tmp_path, "", others)) == expected
 
 
 DEEPER = {"own/deep.py": "from .deeper import Model\n", "own/deeper.py": "from torch._six import Model\n"}

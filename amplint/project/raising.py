@@ -1,12 +1,18 @@
-"""What raises in a file whatever the precision: names that nothing binds, and what torch's modules do not hold."""
+"""What raises in a file whatever the precision: names that nothing binds, and what torch's modules do not hold, nor
+``collections`` since Python 3.10."""
 
 from __future__ import annotations
 
 import ast
 import builtins
+import collections
+import collections.abc
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from amplint.data import read_table
 from amplint.infer.syntax.bodies import nodes_below
+from amplint.infer.syntax.by_kind import nodes_of_kind
 from amplint.infer.syntax.references import references, unbound
 from amplint.infer.syntax.surely import evaluated, parts, transparent
 from amplint.infer.torch_model.torch_names import missing
@@ -25,6 +31,9 @@ _LATER_BUILTINS = frozenset(
 )
 _OF_SHELLS = frozenset(("get_ipython", "display", "profile", "_", "WindowsError", "reveal_type"))
 """What an interactive shell, a profiler, ``gettext`` or another platform puts among the builtins."""
+_ABSTRACT = frozenset(collections.abc.__all__).difference(collections.__all__)
+"""Classes that ``collections`` held too, up to Python 3.9."""
+_LAST_WITH_THEM = "3.9"
 _BUILTINS = frozenset(dir(builtins)) | _LATER_BUILTINS | _OF_SHELLS
 
 
@@ -51,6 +60,10 @@ def _is_packaged(source: Source) -> bool:
 
 def _raising(tree: ast.Module, packaged: bool, release: Release) -> dict[int, Raised]:
     found = {id(node): Raised(NameError, node.id) for node in _unbound(tree)} if packaged else {}
+    for statement in nodes_of_kind(tree, ast.ImportFrom) if _is_without_them(release) else ():
+        gone = next((alias.name for alias in statement.names if alias.name in _ABSTRACT), None)
+        if statement.module == "collections" and not statement.level and gone is not None:
+            found[id(statement)] = Raised(ImportError, f"collections.{gone}")
     asked = [reference for reference in references(tree) if missing(reference.name, release) is not None]
     given = _given_to_torch(tree) if asked else frozenset()
     for reference in asked:
@@ -63,6 +76,13 @@ def _raising(tree: ast.Module, packaged: bool, release: Release) -> dict[int, Ra
         elif isinstance(getattr(reference.node, "ctx", None), ast.Load):
             found[id(reference.node)] = Raised(AttributeError, name)
     return found
+
+
+@cache
+def _is_without_them(release: Release) -> bool:
+    """Whether a release of torch runs on no Python whose ``collections`` holds its abstract classes."""
+    major, minor = read_table("python_support.json")["last"][_LAST_WITH_THEM].split(".")
+    return release > (int(major), int(minor))
 
 
 def raises_when_run(source: Source, release: Release) -> bool:
