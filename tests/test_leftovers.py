@@ -351,6 +351,7 @@ INSTALLED = {
         ({}, ["left-over"]),
         ({"package/use.py": "from .layers import Left\n\nLeft()\n"}, []),
         ({"package/__init__.py": ""}, []),
+        ({"package/__init__.py": "from .version import NUMBER\n", "package/version.py": "NUMBER = 1\n"}, []),
         ({"package/__init__.py": "import importlib\nfrom .model import Model\nload = importlib.import_module\n"}, []),
         ({"package/__init__.py": "from .model import Model\nLAZY = ['layers']\n"}, []),
         ({"README.md": "from package.layers import Left\n"}, []),

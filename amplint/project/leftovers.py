@@ -2,9 +2,10 @@
 mentions this.
 
 A file that no other takes from is the user's to take from, unless it is a program that uses what else it defines, or
-runs nothing, in a program whose files import its neighbours; so is one that others take whole. A class may be found
-by its base where something in the project finds classes so, or where the base is of another library that others install
-it beside; what is decorated may be registered by it. An import alone uses nothing, but where it hands the name on.
+runs nothing, in a program whose files import its neighbours, or in a package whose ``__init__`` takes from them; so is
+one that others take whole. A class may be found by its base where something in the project finds classes so, or where
+the base is of another library that others install it beside; what is decorated may be registered by it. An import alone
+uses nothing, but where it hands the name on.
 """
 
 from __future__ import annotations
@@ -137,8 +138,8 @@ class Leftovers:
 
     def _is_idle(self, file: File) -> bool:
         """Whether a file runs nothing, and none imports it, as some do its neighbours: no text names it, and no file
-        imports what it is told to. Of what is installed the folder's own ``__init__`` has to take from the neighbours:
-        else users import the files themselves."""
+        imports what it is told to. Of what is installed the ``__init__`` of the folder has to take what neighbours
+        define: else users import the files themselves."""
         if not file.only_defines or self._imports_by_text:
             return False
         others = self._spelling(file.module)
@@ -148,12 +149,15 @@ class Leftovers:
         return self._is_left_out(file) if file.installed else self._has_neighbours(file)
 
     def _is_left_out(self, file: File) -> bool:
-        """Whether the ``__init__`` of its folder takes from another file of it."""
+        """Whether the ``__init__`` of its folder takes a class or function from another file of it."""
         path = file.path.with_name("__init__.py")
         source = parsed(path)
-        return source is not None and any(True for one in self._beside(file) for _ in self._of(path, source).taken(one))
+        if source is None:
+            return False
+        exporting = self._of(path, source)
+        return any(name == ANY or name in one.found for one in self._neighbours(file) for name in exporting.taken(one))
 
-    def _beside(self, file: File) -> Iterator[File]:
+    def _neighbours(self, file: File) -> Iterator[File]:
         """The other files of a folder but for its ``__init__``, as many as are looked at."""
         for path in sorted(file.path.parent.glob("*.py"))[:MAX_NEIGHBOURS]:
             source = parsed(path) if path not in (file.path, path.with_stem("__init__")) else None
@@ -162,7 +166,7 @@ class Leftovers:
 
     def _has_neighbours(self, file: File) -> bool:
         """Whether some file imports another one of the same folder."""
-        for one in self._beside(file):
+        for one in self._neighbours(file):
             others = self._spelling(one.module)
             if others and any(True for other in others if other is not one for _ in other.taken(one)):
                 return True
