@@ -54,8 +54,8 @@ class Origin:
     """Of a model that is converted by whoever hands it, or a layer of it, to this code."""
     kept: bool = False
     """Stored in an object as a buffer or a plain attribute, for other methods to use."""
-    empty: tuple[bool, ...] = ()
-    """A tensor is made without elements here: which of its dimensions have none."""
+    empty: bool = False
+    """A tensor is made without elements here."""
 
     @property
     def filename(self) -> str:

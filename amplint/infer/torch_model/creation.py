@@ -61,20 +61,19 @@ def created(frame: Frame, op: Op, arguments: Arguments, node: ast.expr) -> Tenso
     size = bound.get("size")
     scalar = (isinstance(size, Sequence) and size.items == ()) or op.name == "torch.scalar_tensor"
     counts = op.name == "torch.arange" and not _counts_little(bound)
-    origin = replace(made.origin, empty=_without_elements(size, arguments)) if made.origin is not None else None
+    origin = replace(made.origin, empty=_has_no_elements(size, arguments)) if made.origin is not None else None
     made = replace(made, dim=0 if scalar else 1, trait=Trait.COUNT if counts else trait, origin=origin)
     uses.filled(frame, node, op, made, bound, arguments)
     return made
 
 
-def _without_elements(size: Value | None, arguments: Arguments) -> tuple[bool, ...]:
-    """Which dimensions' sizes are written as 0; none where none is."""
+def _has_no_elements(size: Value | None, arguments: Arguments) -> bool:
+    """Whether a size is written as 0."""
     if isinstance(size, Sequence):
         sizes = size.items or ()
     else:
         sizes = tuple(arguments.positional) if isinstance(size, (Const, Number)) else ()
-    found = tuple(isinstance(item, Const) and item.value == 0 for item in sizes)
-    return found if any(found) else ()
+    return any(isinstance(item, Const) and item.value == 0 for item in sizes)
 
 
 def _counts_little(bound: dict[str, Value]) -> bool:

@@ -66,7 +66,7 @@ def holds_nothing(origin: Origin | None, lane: int) -> bool:
     Such a tensor stands for none at all, and its shape keeps it from what would compute with it.
     """
     if origin is None or not origin.parents or origin.parents[0].node is not origin.node:
-        return origin is not None and bool(origin.empty)
+        return origin is not None and origin.empty
     wide = [parent for parent in origin.parents if parent.dtypes[lane].mask & FLOAT32]
     return bool(wide) and all(holds_nothing(parent, lane) for parent in wide)
 

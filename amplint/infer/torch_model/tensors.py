@@ -58,15 +58,6 @@ def attribute(frame: Frame, tensor: Tensor, name: str, node: ast.expr) -> Value:
     return TensorMethod(tensor, name, node.value if isinstance(node, ast.Attribute) else None)
 
 
-def _has_none(empty: tuple[bool, ...], name: str, arguments: Arguments) -> bool:
-    """Whether a method counts the elements of a tensor without any, or those along a dimension without any."""
-    if not empty or name != "size":
-        return bool(empty) and name in ("numel", "nelement")
-    dim = arguments.get(0, "dim")
-    place = dim.value if isinstance(dim, Const) else None
-    return isinstance(place, int) and -len(empty) <= place < len(empty) and empty[place]
-
-
 def _of_given(frame: Frame, given: Origin, name: str, node: ast.expr) -> Value:
     """A parameter of a module that a constructor was given, taken to have what parameters have in each scenario;
     unknown where something else is asked for its weight."""
@@ -108,8 +99,6 @@ def call_method(frame: Frame, method: TensorMethod, arguments: Arguments, node: 
         return asked(tensor.dtypes, name)
     if name == "to":
         return _to(frame, tensor, arguments, node)
-    if tensor.origin is not None and _has_none(tensor.origin.empty, name, arguments):
-        return Const(0)
     if name in ("type", "type_as"):
         return _type(frame, tensor, name, arguments, node)
     if name == "view" and arguments.positional and isinstance(arguments.positional[0], DTypeValue):
