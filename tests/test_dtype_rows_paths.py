@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+import torch
 from test_dtype_rows_objects import dtypes_of, module
 
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ def test_options_that_nobody_passes_are_none(tmp_path: Path) -> None:
         ("x.is_sparse", "cuda", ("float16", "bfloat16")),
         ("given['x'].is_cuda", "cuda", ("float16",)),
         ("given['x'].is_cpu", "cuda", ("bfloat16",)),
-        ("x.device == torch.device('cuda')", "cuda", ("float16",)),
+        ("x.device == torch.device('cuda')", "cuda", ("float16", "bfloat16")),
+        ("x.device == torch.device('cuda')", "cpu", ("bfloat16",)),
         ("x.device == torch.device('cpu')", "cuda", ("bfloat16",)),
         ("x.device in ('cuda:0', 'cuda:1')", "cuda", ("float16", "bfloat16")),
         ("torch.cuda.is_available()", "cuda", ("float16",)),
@@ -81,6 +83,11 @@ def test_tensors_lie_on_the_device_that_is_judged(
     forward = f"y = x\nif {test}:\n    y = x.half()\nreturn y * 2"
     program = module(forward, signature="x: torch.Tensor, given=None")
     assert dtypes_of(tmp_path, program, "y * 2", device=device) == expected
+
+
+def test_devices_with_and_without_an_index_differ() -> None:
+    assert torch.device("cuda") != torch.device("cuda:0")
+    assert torch.zeros(2).device == torch.device("cpu")
 
 
 GATHERED = """\

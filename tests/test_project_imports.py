@@ -131,6 +131,7 @@ def test_a_checkout_may_be_part_of_a_distribution(tmp_path: Path) -> None:
         {"own/__init__.py": "from .model import Model\n", "own/model.py": "from torch._six import Model\n"},
         {"own/__init__.py": "import torch\n\nrfft = torch.rfft\n"},
         {"own/__init__.py": "from collections import OrderedDict, Iterable\n"},
+        {"own/__init__.py": "import collections\n\nKINDS = (list, collections.Iterable)\n"},
     ],
 )
 def test_what_a_package_imports_raises(tmp_path: Path, others: dict[str, str]) -> None:
@@ -151,6 +152,9 @@ def test_what_a_package_imports_raises(tmp_path: Path, others: dict[str, str]) -
         {"own/__init__.py": "try:\n    import own_parts\nexcept ImportError:\n    own_parts = None\n"},
         {"own/__init__.py": "try:\n    part\nexcept NameError:\n    part = None\n"},
         {"own/__init__.py": "from collections import OrderedDict\nfrom collections.abc import Iterable\n"},
+        {"own/__init__.py": "import collections.abc\n\nKINDS = (list, collections.abc.Iterable)\n"},
+        {"own/__init__.py": "import collections\n\nKINDS = (collections.OrderedDict, collections.Counter)\n"},
+        {"own/__init__.py": "import collections\n\ncollections.Iterable = None\nKINDS = [collections.Iterable]\n"},
         {"own/__init__.py": "try:\n    from collections import Iterable\nexcept ImportError:\n    Iterable = None\n"},
     ],
 )

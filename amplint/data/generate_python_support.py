@@ -14,13 +14,16 @@ from pathlib import Path
 
 FIRST = 6
 """The minor release of the oldest Python 3 asked for."""
+LATEST = 99
+"""A patch release that none is above: releases of torch want some of Python's."""
 PLATFORMS = ("linux_x86_64", "manylinux1_x86_64", "manylinux2014_x86_64", "manylinux_2_28_x86_64")
 
 
 def releases(python: str) -> list[str]:
     """The releases (major.minor) that pip would install for a Python, the oldest first."""
     platforms = [word for platform in PLATFORMS for word in ("--platform", platform)]
-    asked = ["index", "versions", "torch", "--python-version", python, "--only-binary=:all:", *platforms]
+    latest = f"{python}.{LATEST}"
+    asked = ["index", "versions", "torch", "--python-version", latest, "--only-binary=:all:", *platforms]
     done = subprocess.run([sys.executable, "-m", "pip", *asked], capture_output=True, text=True, check=False)
     listed = re.search(r"Available versions: (.*)", done.stdout)
     found = (

@@ -150,19 +150,17 @@ class Leftovers:
 
     def _is_left_out(self, file: File) -> bool:
         """Whether the ``__init__`` of its folder takes a class or function from another file of it."""
-        path = file.path.with_name("__init__.py")
-        source = parsed(path)
-        if source is None:
-            return False
-        exporting = self._of(path, source)
-        return any(name == ANY or name in one.found for one in self._neighbours(file) for name in exporting.taken(one))
+        exporting = self._at(file.path.with_name("__init__.py"))
+        return exporting is not None and any(
+            name == ANY or name in one.found for one in self._neighbours(file) for name in exporting.taken(one)
+        )
 
     def _neighbours(self, file: File) -> Iterator[File]:
         """The other files of a folder but for its ``__init__``, as many as are looked at."""
         for path in sorted(file.path.parent.glob("*.py"))[:MAX_NEIGHBOURS]:
-            source = parsed(path) if path not in (file.path, path.with_stem("__init__")) else None
-            if source is not None:
-                yield self._of(path, source)
+            one = self._at(path) if path not in (file.path, path.with_stem("__init__")) else None
+            if one is not None:
+                yield one
 
     def _has_neighbours(self, file: File) -> bool:
         """Whether some file imports another one of the same folder."""
@@ -209,11 +207,12 @@ class Leftovers:
         paths = spelling(self._folder, True, contents.age(), word.encode())
         if paths is None or len(paths) > MAX_PARSED:
             return None
-        for path in paths:
-            source = parsed(path) if path not in self._files else None
-            if source is not None:
-                self._of(path, source)
-        return [self._files[path] for path in paths if path in self._files]
+        return [file for file in map(self._at, paths) if file is not None]
+
+    def _at(self, path: Path) -> File | None:
+        """A file of the project, parsed once; None where it cannot be."""
+        source = parsed(path) if path not in self._files else None
+        return self._of(path, source) if source is not None else self._files.get(path)
 
     def _of(self, path: Path, source: Source) -> File:
         if path not in self._files:

@@ -60,10 +60,7 @@ def _is_packaged(source: Source) -> bool:
 
 def _raising(tree: ast.Module, packaged: bool, release: Release) -> dict[int, Raised]:
     found = {id(node): Raised(NameError, node.id) for node in _unbound(tree)} if packaged else {}
-    for statement in nodes_of_kind(tree, ast.ImportFrom) if _is_without_them(release) else ():
-        gone = next((alias.name for alias in statement.names if alias.name in _ABSTRACT), None)
-        if statement.module == "collections" and not statement.level and gone is not None:
-            found[id(statement)] = Raised(ImportError, f"collections.{gone}")
+    found |= _from_collections(tree) if _is_without_them(release) else {}
     asked = [reference for reference in references(tree) if missing(reference.name, release) is not None]
     given = _given_to_torch(tree) if asked else frozenset()
     for reference in asked:
@@ -75,6 +72,27 @@ def _raising(tree: ast.Module, packaged: bool, release: Release) -> dict[int, Ra
             found[id(reference.statement)] = Raised(ModuleNotFoundError, name)
         elif isinstance(getattr(reference.node, "ctx", None), ast.Load):
             found[id(reference.node)] = Raised(AttributeError, name)
+    return found
+
+
+def _from_collections(tree: ast.Module) -> dict[int, Raised]:
+    """The imports and dotted names that ask ``collections`` for its abstract classes, by ``id``; none that the file
+    gives it again."""
+    found: dict[int, Raised] = {}
+    given = {node.attr for node in nodes_of_kind(tree, ast.Attribute) if not isinstance(node.ctx, ast.Load)}
+    for statement in nodes_of_kind(tree, ast.ImportFrom):
+        gone = next((alias.name for alias in statement.names if alias.name in _ABSTRACT - given), None)
+        if statement.module == "collections" and not statement.level and gone is not None:
+            found[id(statement)] = Raised(ImportError, gone)
+    if not any(a.name.partition(".")[0] == "collections" for s in nodes_of_kind(tree, ast.Import) for a in s.names):
+        return found
+    rebound = any(n.id == "collections" and not isinstance(n.ctx, ast.Load) for n in nodes_of_kind(tree, ast.Name))
+    if rebound or any(argument.arg == "collections" for argument in nodes_of_kind(tree, ast.arg)):
+        return found
+    for node in nodes_of_kind(tree, ast.Attribute):
+        of = node.value
+        if node.attr in _ABSTRACT - given and isinstance(of, ast.Name) and of.id == "collections":
+            found[id(node)] = Raised(AttributeError, node.attr)
     return found
 
 

@@ -221,10 +221,15 @@ def compare_dtypes(left: DTypeValue, op: ast.cmpop, right: Value) -> AutocastFla
 
 
 def device_test(frame: Frame, device: Device, op: ast.cmpop, wanted: Value) -> tuple[int, int]:
-    """A device's type against names; a tensor's own device is the one whose policy is judged."""
+    """A device's type against names; a tensor's own device is the one whose policy is judged.
+
+    Of ``torch.device("cuda")`` a tensor's own differs, which has an index: only the host has none.
+    """
     options = wanted.items if isinstance(wanted, Sequence) and wanted.items is not None else (wanted,)
-    told = [o.value if isinstance(o, Const) else o.type for o in options if isinstance(o, Const | Device)]
+    told = [o.value if isinstance(o, Const) else o.type for o in options if isinstance(o, (Const, Device))]
     names = [name for name in told if isinstance(name, str) and ":" not in name]
+    if frame.session.device != "cpu" and any(isinstance(o, Device) and o.type != "cpu" for o in options):
+        return frame.live, frame.live
     if not names or len(names) != len(options) or not isinstance(op, (ast.Eq, ast.NotEq, ast.In, ast.NotIn)):
         return frame.live, frame.live
     found = (device.type or frame.session.device) in names

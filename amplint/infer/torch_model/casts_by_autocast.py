@@ -50,7 +50,7 @@ def not_cast(frame: Frame, operands: list[Operand], policy: str | None) -> bool:
 def _beside_the_host(frame: Frame, operands: list[Operand]) -> bool:
     """Whether an operand surely lies in the host's memory, and none is a layer's weight, which goes with its model.
 
-    Where a scenario alone opens the region, of a device that the code never names, the model lies with what it gets.
+    Where no code opens the region, but a scenario, the model lies with what it gets, or nothing runs.
     """
     made = any(o.value.host and o.value.dim == 1 for o in operands)
     led = made and any(o.value.leaf for o in operands) and opens_a_region(frame)
