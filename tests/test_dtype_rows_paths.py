@@ -75,6 +75,9 @@ def test_options_that_nobody_passes_are_none(tmp_path: Path) -> None:
         ("not torch.cuda.is_available()", "cuda", ("bfloat16",)),
         ("torch.cuda.is_available()", "cpu", ("float16", "bfloat16")),
         ("torch.xpu.is_available()", "cuda", ("float16", "bfloat16")),
+        ("torch.cuda.is_bf16_supported()", "cuda", ("float16",)),
+        ("torch.cuda.is_bf16_supported(False)", "cuda", ("float16", "bfloat16")),
+        ("torch.cuda.is_bf16_supported()", "cpu", ("float16", "bfloat16")),
     ],
 )
 def test_tensors_lie_on_the_device_that_is_judged(

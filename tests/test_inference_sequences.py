@@ -13,6 +13,7 @@ from test_inference_first_raise import told_in
 from amplint.claims.conflicts import conflicts
 from amplint.infer.entry.analysis import analyse
 from amplint.infer.lattice.scenarios import CONTROL, DEFAULT_SCENARIOS
+from amplint.infer.machine.named_axes import in_letters
 from amplint.source import Source
 
 HEADER = """\
@@ -208,3 +209,30 @@ def test_a_list_is_run_over_once_at_least(over: str, words: list[str]) -> None:
     net, x = namespace["Net"]().half(), torch.ones(4, 4).half()
     assert net(x, words).dtype is torch.float16
     assert told_in(code) == []
+
+
+def test_annotated_lists_hold_what_is_added() -> None:
+    code = """
+    def forward(self, x: torch.Tensor):
+        wide = torch.jit.annotate(list[torch.Tensor], [])
+        wide += [x.float()]
+        return self.linear(wide[0])
+"""
+    agrees(code, torch.ones(2, 8).bfloat16(), raises=True)
+
+
+@pytest.mark.parametrize(
+    ("equation", "raises"),
+    [("b d_in, d_in -> b", True), ("... d, d -> ...", True), ("b d_in, n_in -> b d_in n_in", False)],
+)
+def test_sums_of_products_name_axes_by_words(equation: str, raises: bool) -> None:
+    with pytest.raises(RuntimeError) if raises else nullcontext():
+        torch.einsum(in_letters(equation), torch.ones(2, 8), torch.ones(8, dtype=torch.bfloat16))
+    code = f"""
+    def forward(self, x: torch.Tensor):
+        return einsum(x.float(), self.linear.bias, "{equation}")
+
+
+from einops import einsum
+"""
+    assert ("bf16" in scenarios(code)) is raises

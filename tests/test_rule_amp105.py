@@ -111,3 +111,13 @@ def test_what_has_no_kernel_for_low_precision_gives_none(made: str, count: int) 
     exec(INVERTED.format(made=made), names)
     with pytest.raises(RuntimeError, match="Low precision" if count == 0 else "source and destination dtypes"):
         names["Steps"]().to(torch.bfloat16)(torch.ones(2, 4).bfloat16(), torch.ones(4, 4).bfloat16())
+
+
+@pytest.mark.parametrize(("index", "told"), [("starts + 1", False), ("x > 0", True), ("starts[:2].long()[None]", True)])
+def test_an_index_of_which_nothing_is_known_may_be_a_number(index: str, told: bool) -> None:
+    source = WRITTEN.format(index=index, value="self.proj(x)").replace("x: torch.Tensor", "x: torch.Tensor, starts")
+    found = check_file(Source(Path("columns.py"), source.encode()), Options(RULES, DEFAULT_SCENARIOS)).findings
+    assert bool(found) is told
+    rows = torch.zeros(8, 4)
+    rows[torch.tensor([0, 1])[0] + 1] = torch.ones(4).half()
+    assert rows.sum() == 4

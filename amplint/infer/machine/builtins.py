@@ -29,7 +29,7 @@ from amplint.infer.lattice.values import (
     extreme,
     extreme_of,
 )
-from amplint.infer.machine import containers, families, fields
+from amplint.infer.machine import containers, families, fields, named_axes
 from amplint.infer.names.classes import ancestry, find_member, has_unknown_base, is_plain, torch_base
 from amplint.infer.names.definitions import Class, Function, Instance, Super
 from amplint.infer.names.texts import is_callable_kind, text_of
@@ -43,7 +43,6 @@ from amplint.infer.torch_model.datasets import Dataset
 from amplint.infer.torch_model.layer_lists import is_layer_of, iterated
 from amplint.infer.torch_model.mmcv_regions import FORCE_FP32, force_fp32
 from amplint.infer.torch_model.modules import of_every_module
-from amplint.infer.torch_model.operations import apply_named
 from amplint.infer.torch_model.torch_ops import find_op, measured_release
 
 if TYPE_CHECKING:
@@ -120,13 +119,6 @@ _SAME = (
 _SHAPING_LAYERS = ("einops.layers.torch.Rearrange", "einops.layers.torch.Reduce")
 _IN_FLOAT32 = ("sum", "prod")
 """Reductions that autocast does in float32."""
-_ELEMENTWISE = {
-    **dict.fromkeys(("add", "subtract", "multiply", "divide", "true_divide", "equal", "less", "greater"), 2),
-    **dict.fromkeys(("less_equal", "greater_equal", "not_equal", "logical_and", "logical_or"), 2),
-    **dict.fromkeys(("maximum", "minimum"), 2),
-    "where": 3,
-}
-"""Functions of einx that call torch's of that name on so many tensors, behind the expression that shapes them."""
 _SAME_EACH = tuple(f"einops_exts.{name}_many" for name in ("rearrange", "repeat", "reduce"))
 """Functions that do to each of several tensors what keeps its dtype."""
 _IDENTITY_DECORATORS = (
@@ -380,14 +372,6 @@ def _python_method(frame: Frame, receiver: Value, name: str, arguments: Argument
     return UNKNOWN
 
 
-def _reshaped(value: Value) -> Value:
-    """A tensor after its shape was changed; what is no tensor is unknown."""
-    for option in options_of(value):
-        if isinstance(option, Tensor):
-            return replace(option, dim=None, leaf=False, optional=False, trait=None, unsure=False)
-    return UNKNOWN
-
-
 def _leaves_dimensions(arguments: Arguments) -> bool:
     """Whether a pattern of einops names dimensions of the result: ``b n -> b``, not ``b n ->``."""
     pattern = arguments.positional[1] if len(arguments.positional) > 1 else arguments.keywords.get("pattern")
@@ -408,7 +392,7 @@ def call_external(frame: Frame, value: External, arguments: Arguments, node: ast
     if name == "functools.partial" and first is not None:
         return Partial(first, tuple(arguments.positional[1:]), dict(arguments.keywords))
     if name in _SAME and first is not None:
-        shaped = _reshaped(first)
+        shaped = named_axes.reshaped(first)
         if isinstance(shaped, Tensor):
             return replace(shaped, dim=1) if _leaves_dimensions(arguments) else shaped
         if isinstance(first, Sequence):
@@ -422,18 +406,12 @@ def call_external(frame: Frame, value: External, arguments: Arguments, node: ast
     if kernel is not None:
         return call_kernel(frame, name, kernel, arguments, node)
     if name in _SAME_EACH and isinstance(first, Sequence):
-        items = tuple(map(_reshaped, first.items)) if first.items is not None else None
-        return Sequence(items, _reshaped(first.element))
+        items = tuple(map(named_axes.reshaped, first.items)) if first.items is not None else None
+        return Sequence(items, named_axes.reshaped(first.element))
     if name == "einops.einsum" and len(arguments.positional) > 1:
-        operands = [(a, arguments.nodes.get(i)) for i, a in enumerate(arguments.positional[:-1])]
-        shifted = Arguments([arguments.positional[-1]], {}, {}).shifted()
-        for index, (operand, operand_node) in enumerate(operands, 1):
-            shifted.positional.append(operand)
-            if operand_node is not None:
-                shifted.nodes[index] = operand_node
-        return apply_named(frame, "torch.einsum", shifted, node)
+        return named_axes.einsum(frame, arguments, node)
     if name.startswith("einx."):
-        return _einx(frame, name.removeprefix("einx."), arguments, node)
+        return named_axes.einx(frame, name.removeprefix("einx."), arguments, node)
     if name == "einops.pack" and isinstance(first, Sequence):
         return Sequence((element_of(frame.session, first), UNKNOWN))
     if name == "einops.unpack" and isinstance(first, Tensor):
@@ -479,16 +457,3 @@ def _shaping_layer(frame: Frame, arguments: Arguments, node: ast.expr) -> Value:
     reduction = arguments.positional[1] if len(arguments.positional) > 1 else arguments.keywords.get("reduction", NONE)
     fits = isinstance(reduction, Const) and reduction.value not in _IN_FLOAT32
     return call(frame, TorchName("torch.nn.Flatten"), Arguments(), node) if fits else UNKNOWN
-
-
-def _einx(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
-    """A function of einx: the first argument says how the tensors behind it are laid out."""
-    tensors = arguments.positional[1:]
-    if name == "get_at" and tensors:
-        return _reshaped(tensors[0])
-    if len(tensors) != _ELEMENTWISE.get(name):
-        return UNKNOWN
-    nodes: dict[int | str, ast.expr] = {
-        index - 1: written for index, written in arguments.nodes.items() if isinstance(index, int) and index
-    }
-    return apply_named(frame, f"torch.{name}", Arguments(tensors, {}, nodes), node)

@@ -11,7 +11,7 @@ from itertools import combinations, product
 from typing import TYPE_CHECKING
 
 from amplint.finding import Cause
-from amplint.infer.lattice.dtypes import BITS, FLOAT32, INTEGERS, LOW, Symbol, category
+from amplint.infer.lattice.dtypes import BITS, BOOL, FLOAT32, INTEGERS, LOW, Symbol, category
 from amplint.infer.lattice.joining import options_of
 from amplint.infer.lattice.strength import Strength, gradient_strength, strength
 from amplint.infer.lattice.values import Const, Number, Sequence, Tensor, Value
@@ -409,7 +409,7 @@ def index_write(frame: Frame, target: ast.Subscript, container: Tensor, index: V
 
 def _indexes_by_tensor(index: Value) -> bool:
     """Whether an index holds a mask, a list of items, or a tensor with dimensions: an integer one without is a number
-    to torch."""
+    to torch, and so may be one of which neither is known."""
     if isinstance(index, Sequence) and index.mutable:
         return isinstance(element := index.items[0] if index.items else index.element, (Number, Tensor)) or (
             isinstance(element, Const) and isinstance(element.value, int)
@@ -418,4 +418,4 @@ def _indexes_by_tensor(index: Value) -> bool:
         return any(map(_indexes_by_tensor, index.items or ()))
     if not isinstance(index, Tensor) or index.maybe or index.dim == 0:
         return False
-    return index.dim is not None or any(not lane.known or lane.mask & ~INTEGERS for lane in index.dtypes)
+    return index.dim is not None or any(lane.known and lane.mask & (BOOL | INTEGERS) == BOOL for lane in index.dtypes)

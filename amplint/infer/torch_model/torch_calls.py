@@ -201,6 +201,16 @@ def _available(frame: Frame, name: str, arguments: Arguments, node: ast.expr) ->
     return Const(True) if name == f"torch.{frame.session.device}.is_available" else Number("bool")
 
 
+def _bfloat16_supported(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
+    """Since 2.4 every CUDA device counts that holds bfloat16 at all, unless the code asks not to count emulation."""
+    counts = not (arguments.positional or arguments.keywords) and frame.session.oldest_torch >= (2, 4)
+    return Const(True) if counts and frame.session.device == "cuda" else Number("bool")
+
+
+def _annotated(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
+    return arguments.get(1, "the_value") or UNKNOWN
+
+
 def _either(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
     return Number("bool")
 
@@ -315,6 +325,8 @@ _SPECIAL: dict[str, Callable[[Frame, str, Arguments, ast.expr], Value]] = {
     **dict.fromkeys(_NEVER, _no),
     **dict.fromkeys(_EITHER, _either),
     **dict.fromkeys(_AVAILABLE, _available),
+    "torch.cuda.is_bf16_supported": _bfloat16_supported,
+    "torch.jit.annotate": _annotated,
     **dict.fromkeys(_HAND_BACK, _handed_back),
     **dict.fromkeys(("torch.tensor", "torch.as_tensor", "torch.asarray"), from_data),
     **dict.fromkeys(("torch.nn.Buffer", "torch.nn.parameter.Buffer"), _buffer),
