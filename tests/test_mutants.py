@@ -260,9 +260,44 @@ def test_fate_of_a_fixed_mutant(after: dict[str, dict[str, str]] | str, said: st
     assert fate(before, after if isinstance(after, str) else {"bf16": {"label": "harmless"}, **after}) == said
 
 
+SCALED = """\
+import torch
+from torch import nn
+
+
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor):
+        scaler = torch.cuda.amp.GradScaler()
+        return scaler.scale(self.linear(x))
+"""
+
+
+@pytest.mark.parametrize(
+    ("edit", "lacking"),
+    [
+        (Edit(12, 41, 12, 41, ".float()"), []),
+        (Edit(12, 41, 12, 41, ".sqrt()"), ["not found"]),
+    ],
+)
+def test_only_a_fix_of_what_a_mutant_does_wrong_may_cure_it(tmp_path: Path, edit: Edit, lacking: list[str]) -> None:
+    from mutants.cured import _Fixing
+
+    path = tmp_path / "scaled.py"
+    path.write_text(SCALED)
+    row = replace(_row("float-before-layer", 12, "raises"), edits=(edit,))
+    fixing = _Fixing()
+    after = fixing(row, path, apply(SCALED.encode(), row.edits))
+    assert [why for _, why in fixing.unfixed] == lacking
+    assert (after is None) == bool(lacking)
+
+
 def test_the_figures_of_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(results.save, "__kwdefaults__", {**results.save.__kwdefaults__, "folder": tmp_path})
-    cured = {"a": Counter({"cured": 1, "not fixed": 3}), "b": Counter({"made worse": 2}), "c": Counter()}
+    cured = {"a": Counter({"cured": 1, "no fix": 2, "not found": 1}), "b": Counter({"made worse": 2}), "c": Counter()}
     keep_cured({"learned": cured, "kept": {"a": Counter({"cured": 5})}}, {"learned": 2, "kept": 0}, 9)
     confirmed = {"a": Counter({"confirmed": 9, "in some scenarios": 1})}
     left_out = {"learned": Counter({"it is no class": 4}), "kept": Counter[str]()}
@@ -270,9 +305,10 @@ def test_the_figures_of_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     text = page(results.load(tmp_path))
     assert "--cured --most 9 --figures" in text
     assert "| mutants that hurt | 6 | 5 |\n" in text
-    assert "| cured, mean of operators | 12.5% | 100.0% |\n| made worse, mean of operators | 50.0% | 0.0% |\n" in text
-    assert "| | not fixed | cured | still hurts | undecided | made worse |\n" in text
-    assert "| all | 3 | 1 | 0 | 0 | 2 |\n| a | 3 | 1 | 0 | 0 | 0 |\n| b | 0 | 0 | 0 | 0 | 2 |\n" in text
+    assert "| cured, of those found with a fix | 1 of 3 (33%) | 5 of 5 (100%) |\n" in text
+    assert "| made worse, of those found with a fix | 2 of 3 (67%) | 0 of 5 (0%) |\n" in text
+    assert "| | not found | no fix | cured | still hurts | undecided | made worse |\n" in text
+    assert "| all | 1 | 2 | 1 | 0 | 0 | 2 |\n| a | 1 | 2 | 1 | 0 | 0 | 0 |\n| b | 0 | 0 | 0 | 0 | 0 | 2 |\n" in text
     assert "--verify --count 20 --seed 3 --figures" in text
     assert "| mutants drawn | 14 | 10 |\n" in text
     assert "| confirmed in every scenario | 9 of 10 (90%) | 9 of 10 (90%) |\n" in text

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Claim:
     """A finding, its rows in the file it is about: ``causes`` are the rows there that decided it, ``doubts`` the names
-    of those that hold, ``beside`` whether it lies in a function that the mutant edits."""
+    of those that hold, ``fixable`` whether it has a fix, ``beside`` whether it lies in a function that the mutant
+    edits."""
 
     code: str
     first: int
@@ -39,6 +40,7 @@ class Claim:
     scenarios: tuple[str, ...]
     causes: tuple[int, ...]
     doubts: tuple[str, ...] = ()
+    fixable: bool = False
     beside: bool = False
 
     def on(self, first: int, last: int) -> bool:
@@ -119,6 +121,7 @@ def _claim(finding: Finding, path: Path) -> Claim:
         finding.scenarios,
         tuple(cause.span.start.row for cause in finding.causes if cause.filename == path),
         tuple(held.doubt.name for held in finding.doubts),
+        finding.fix is not None,
     )
 
 

@@ -1,5 +1,8 @@
 """``python -m mutants.cured FOLDER MOST KEEP [HALF]...``: are mutants that hurt cured by ``--fix --unsafe-fixes``?
 
+Only those count of which amplint finds what they do wrong (see :func:`mutants.claims.finds`), with a fix: what it
+finds elsewhere in the same file, a deprecated name perhaps, it fixes too, which cures nothing.
+
 With ``--figures`` for KEEP (else nothing), the figures are kept for the page.
 """
 
@@ -18,8 +21,9 @@ from amplint.finding import Applicability
 from amplint.judging import judging_options
 from amplint.plugins import load_rules
 from amplint.source import Source
+from mutants.claims import Task, check, finds
 from mutants.draw import draw
-from mutants.fates import CURED, CURED_FATES, STILL, UNFIXED, WORSE
+from mutants.fates import CURED, CURED_FATES, FIXED_FATES, STILL, UNFIXED, UNFOUND, WORSE
 from mutants.libraries import libraries
 from mutants.outcomes import BETWEEN, HARMLESS, HURTS, UNDECIDED
 from mutants.rerun import relabel
@@ -41,21 +45,37 @@ def main(folder: str, most: str, keep: str, *halves: str) -> int:
         fates = by_half[half] = {row.operator: Counter[str]() for row in drawn}
         without = Counter[str]()
         for name in sorted({row.library for row in drawn}):
-            fixed = set[str]()
             of_library = [row for row in drawn if row.library == name]
-            for row, labels in relabel(known[name], of_library, fix):
-                fixed.add(row.key)
+            fixing = _Fixing()
+            for row, labels in relabel(known[name], of_library, fixing):
                 if isinstance(labels, str) and not labels.startswith("it "):
                     without[labels[:60]] += 1
                 else:
                     fates[row.operator][fate(row, labels)] += 1
-            for row in of_library:
-                fates[row.operator][UNFIXED] += row.key not in fixed
+            for row, why in fixing.unfixed:
+                fates[row.operator][why] += 1
         not_run[half] = without.total()
         _print(half, fates, without)
     if keep:
         keep_cured(by_half, not_run, int(most))
     return 0
+
+
+class _Fixing:
+    """``--fix --unsafe-fixes`` over mutants in which what they do wrong is found, with a fix; ``unfixed`` are the
+    others, each with what is lacking."""
+
+    def __init__(self) -> None:
+        self.unfixed: list[tuple[Row, str]] = []
+
+    def __call__(self, row: Row, path: Path, data: bytes) -> bytes | None:
+        hurts = [scenario for scenario, label in row.labels.items() if label["label"] in HURTS]
+        (new,) = check(Task(path, (row,))).new
+        found = [claim for claim in new if any(finds(claim, row, scenario) for scenario in hurts)]
+        after = fix(path, data) if any(claim.fixable for claim in found) else None
+        if after is None:
+            self.unfixed.append((row, UNFIXED if found else UNFOUND))
+        return after
 
 
 def fix(path: Path, data: bytes) -> bytes | None:
@@ -94,9 +114,9 @@ def _print(half: str, fates: dict[str, Counter[str]], without: Counter[str]) -> 
         print(f"  {operator:32}" + "".join(f"{counts[name]:13}" for name in CURED_FATES))
     total = sum(fates.values(), Counter[str]())
     print(f"  {'all':32}" + "".join(f"{total[name]:13}" for name in CURED_FATES))
+    fixed = sum(total[name] for name in FIXED_FATES)
     for name in (CURED, WORSE):
-        shares = [counts[name] / counts.total() for counts in fates.values() if counts.total()]
-        print(f"  mean of operators, {name}: {sum(shares) / max(len(shares), 1):.1%}")
+        print(f"  {name} of those with a fix: {total[name]} of {fixed} ({total[name] / max(fixed, 1):.1%})")
     for reason, number in without.most_common(5):
         print(f"  {number} without a second run: {reason}")
 

@@ -2,8 +2,9 @@
 
 from mutants.outcomes import UNDECIDED
 
-UNFIXED, CURED, STILL, WORSE = "not fixed", "cured", "still hurts", "made worse"
-CURED_FATES = (UNFIXED, CURED, STILL, UNDECIDED, WORSE)
+UNFOUND, UNFIXED, CURED, STILL, WORSE = "not found", "no fix", "cured", "still hurts", "made worse"
+FIXED_FATES = (CURED, STILL, UNDECIDED, WORSE)
+CURED_FATES = (UNFOUND, UNFIXED, *FIXED_FATES)
 
 CONFIRMED, SOME, RAN, OTHER, UNBUILT = "confirmed", "in some scenarios", "did not fail", "other", "not built"
 VERIFIED_FATES = (CONFIRMED, SOME, RAN, OTHER, UNBUILT)

@@ -30,7 +30,7 @@ def main(folder: str, *names: str) -> None:
 
 def _refreshed(name: str, path: Path) -> str:
     rows, originals = load(path)
-    again = {row.key: labels for row, labels in relabel(libraries()[name], rows, lambda _, data: data)}
+    again = {row.key: labels for row, labels in relabel(libraries()[name], rows, lambda _row, _path, data: data)}
     tally: Counter[str] = Counter()
     kept: list[Row] = []
     for row in rows:

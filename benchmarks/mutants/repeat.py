@@ -30,7 +30,7 @@ def main(folder: str, count: str, *halves: str) -> int:
         drawn = random.Random(SEED).sample(rows, min(int(count) // len(chosen), len(rows)))
         for name in sorted({row.library for row in drawn}):
             of_library = [row for row in drawn if row.library == name]
-            for row, labels in relabel(known[name], of_library, lambda _, data: data):
+            for row, labels in relabel(known[name], of_library, lambda _row, _path, data: data):
                 if isinstance(labels, str):
                     why[labels[:60]] += 1
                     continue

@@ -38,9 +38,9 @@ PATIENCE = 25.0
 
 
 def relabel(
-    library: Library, rows: Sequence[Row], change: Callable[[Path, bytes], bytes | None]
+    library: Library, rows: Sequence[Row], change: Callable[[Row, Path, bytes], bytes | None]
 ) -> Iterator[tuple[Row, Labels]]:
-    """Each row with the labels of what ``change`` makes of the broken file's bytes, or why it has none.
+    """Each row with the labels of what ``change`` makes of the broken file, a path and its bytes, or why it has none.
 
     Rows of which ``change`` makes None are left out.
     """
@@ -59,7 +59,7 @@ def relabel(
             questions = []
             for row in of_target:
                 path = root / row.file
-                after = change(path, apply(path.read_bytes(), row.edits))
+                after = change(row, path, apply(path.read_bytes(), row.edits))
                 if after is not None:
                     questions.append((row, (str(path), after, row.operator, row.cases)))
             if not questions:

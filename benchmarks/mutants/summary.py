@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from figures import results
 from halves import KEPT, LEARNED
 
-from mutants.fates import CONFIRMED, CURED, CURED_FATES, SOME, VERIFIED_FATES, WORSE
+from mutants.fates import CONFIRMED, CURED, CURED_FATES, FIXED_FATES, SOME, VERIFIED_FATES, WORSE
 from mutants.table import CERTAINTIES, SCENARIOS, summed
 
 if TYPE_CHECKING:
-    from collections import Counter
     from collections.abc import Iterable, Mapping, Sequence
 
     from figures.results import Figures, Value
@@ -30,9 +30,10 @@ ABOUT_NAMED = (
     "runs so: what holds under one of them only, and what is in preview, is told too."
 )
 ABOUT_CURED = (
-    "Mutants that hurt, after `amplint check --fix --unsafe-fixes`: each is run again in every scenario, beside the "
-    "unbroken original. *cured*: it equals that within rounding; *made worse*: it now hurts where it did not, or is "
-    "another program in float32. Seen and first sight as in [mutants](#mutants). A mean counts each operator the same."
+    "Mutants that hurt, after `amplint check --fix --unsafe-fixes`: those in which amplint finds what they do wrong, "
+    "with a fix, are run again in every scenario, beside the unbroken original. *cured*: it equals that within "
+    "rounding; *made worse*: it now hurts where it did not, or is another program in float32. Seen and first sight as "
+    "in [mutants](#mutants)."
 )
 ABOUT_VERIFIED = (
     "Classes that an edit makes raise, given to `amplint verify`, which builds and calls them by itself. Those count "
@@ -70,13 +71,12 @@ def keep_verified(
 
 def _cured(fates: Mapping[str, Counter[str]], without: int, most: int) -> Figures:
     counted = {operator: counts for operator, counts in sorted(fates.items()) if counts.total()}
+    total = sum(counted.values(), Counter[str]())
+    fixed = sum(total[fate] for fate in FIXED_FATES)
     return {
-        "mutants that hurt": sum(counts.total() for counts in counted.values()),
+        "mutants that hurt": total.total(),
         "of an operator, at most": most,
-        **{
-            f"{fate}, mean of operators": _percent(counts[fate] / counts.total() for counts in counted.values())
-            for fate in (CURED, WORSE)
-        },
+        **{f"{fate}, of those found with a fix": (total[fate], fixed) for fate in (CURED, WORSE)},
         "could not be run again": without,
         "by operator": _by_operator(counted, CURED_FATES),
     }
