@@ -123,6 +123,7 @@ def _fixed(
 ) -> FileResult:
     """What is left after fixing, and the fixed bytes."""
     from amplint.fix import fix_source
+    from amplint.kept_back import is_kept_back
 
     followed = set(result.followed)
 
@@ -131,7 +132,13 @@ def _fixed(
         followed.update(again.followed)
         return again
 
-    outcome = fix_source(source, result, highest, check)
+    def kept_back(changed: Source) -> FileResult:
+        wide = replace(options, asked=frozenset(rule.code for rule in options.rules), apart=True)
+        again = _check(changed, wide, narrowing)
+        followed.update(again.followed)
+        return replace(again, findings=tuple(f for f in again.findings if is_kept_back(f, options.asked)))
+
+    outcome = fix_source(source, result, highest, check, kept_back if options.scenarios is None else None)
     broken = [rule for rule in options.rules if rule.code in outcome.broken]
     unsettled = f"not all fixes of {source.path} were tried; run again for the others"
     result = replace(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -91,6 +92,15 @@ def test_tensors_lie_on_the_device_that_is_judged(
 def test_devices_with_and_without_an_index_differ() -> None:
     assert torch.device("cuda") != torch.device("cuda:0")
     assert torch.zeros(2).device == torch.device("cpu")
+
+
+def test_bfloat16_is_supported_by_what_emulates_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Torch's own answer for a device of compute capability 7, in whose place the host holds the tensor."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: torch.device("cpu"))
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _device: SimpleNamespace(major=7))
+    assert torch.cuda.is_bf16_supported()
+    assert not torch.cuda.is_bf16_supported(False)
 
 
 GATHERED = """\

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import textwrap
 import zipfile
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,18 +17,14 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-from figures import results  # noqa: E402
-from figures.page import page  # noqa: E402
 from mutants.claims import Claim, beyond  # noqa: E402
 from mutants.draw import draw  # noqa: E402
 from mutants.edits import Edit, apply, changed_rows, minimal, row_after  # noqa: E402
 from mutants.libraries import Library  # noqa: E402
 from mutants.mutation import found_in  # noqa: E402
 from mutants.operators import OPERATORS  # noqa: E402
-from mutants.outcomes import BETWEEN  # noqa: E402
 from mutants.rows import Row, load, ranges, write  # noqa: E402
 from mutants.sources import File  # noqa: E402
-from mutants.summary import keep_cured, keep_verified  # noqa: E402
 
 FORWARD = (
     "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n\ndef f(self, x, y, scaler, optimizer):\n"
@@ -239,80 +234,6 @@ def test_drawn_in_turn_of_those_that_hurt_and_others() -> None:
     assert [row.operator for row in drawn].count("b") == 1
     assert sum(row.labels["fp16"]["label"] == "raises" for row in drawn) == 5
     assert drawn == draw(rows[::-1], 10)
-
-
-@pytest.mark.parametrize(
-    ("after", "said"),
-    [
-        ({"fp16": {"label": "harmless"}}, "cured"),
-        ({"fp16": {"label": "undecided"}}, "cured"),
-        ({"fp16": {"label": "undecided", "error": BETWEEN}}, "undecided"),
-        ({"fp16": {"label": "nonfinite"}}, "still hurts"),
-        ({"fp16": {"label": "harmless"}, "bf16": {"label": "raises"}}, "made worse"),
-        ("it fails in float32 too", "made worse"),
-    ],
-)
-def test_fate_of_a_fixed_mutant(after: dict[str, dict[str, str]] | str, said: str) -> None:
-    from mutants.cured import fate
-
-    before = _row("a", 1, "raises")
-    before.labels["bf16"] = {"label": "harmless"}
-    assert fate(before, after if isinstance(after, str) else {"bf16": {"label": "harmless"}, **after}) == said
-
-
-SCALED = """\
-import torch
-from torch import nn
-
-
-class Scaled(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.linear = nn.Linear(8, 8)
-
-    def forward(self, x: torch.Tensor):
-        scaler = torch.cuda.amp.GradScaler()
-        return scaler.scale(self.linear(x))
-"""
-
-
-@pytest.mark.parametrize(
-    ("edit", "lacking"),
-    [
-        (Edit(12, 41, 12, 41, ".float()"), []),
-        (Edit(12, 41, 12, 41, ".sqrt()"), ["not found"]),
-    ],
-)
-def test_only_a_fix_of_what_a_mutant_does_wrong_may_cure_it(tmp_path: Path, edit: Edit, lacking: list[str]) -> None:
-    from mutants.cured import _Fixing
-
-    path = tmp_path / "scaled.py"
-    path.write_text(SCALED)
-    row = replace(_row("float-before-layer", 12, "raises"), edits=(edit,))
-    fixing = _Fixing()
-    after = fixing(row, path, apply(SCALED.encode(), row.edits))
-    assert [why for _, why in fixing.unfixed] == lacking
-    assert (after is None) == bool(lacking)
-
-
-def test_the_figures_of_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(results.save, "__kwdefaults__", {**results.save.__kwdefaults__, "folder": tmp_path})
-    cured = {"a": Counter({"cured": 1, "no fix": 2, "not found": 1}), "b": Counter({"made worse": 2}), "c": Counter()}
-    keep_cured({"learned": cured, "kept": {"a": Counter({"cured": 5})}}, {"learned": 2, "kept": 0}, 9)
-    confirmed = {"a": Counter({"confirmed": 9, "in some scenarios": 1})}
-    left_out = {"learned": Counter({"it is no class": 4}), "kept": Counter[str]()}
-    keep_verified({"learned": confirmed, "kept": confirmed}, left_out, 20, 3)
-    text = page(results.load(tmp_path))
-    assert "--cured --most 9 --figures" in text
-    assert "| mutants that hurt | 6 | 5 |\n" in text
-    assert "| cured, of those found with a fix | 1 of 3 (33%) | 5 of 5 (100%) |\n" in text
-    assert "| made worse, of those found with a fix | 2 of 3 (67%) | 0 of 5 (0%) |\n" in text
-    assert "| | not found | no fix | cured | still hurts | undecided | made worse |\n" in text
-    assert "| all | 1 | 2 | 1 | 0 | 0 | 2 |\n| a | 1 | 2 | 1 | 0 | 0 | 0 |\n| b | 0 | 0 | 0 | 0 | 0 | 2 |\n" in text
-    assert "--verify --count 20 --seed 3 --figures" in text
-    assert "| mutants drawn | 14 | 10 |\n" in text
-    assert "| confirmed in every scenario | 9 of 10 (90%) | 9 of 10 (90%) |\n" in text
-    assert "| it is no class | 4 |\n" in text
 
 
 @pytest.mark.parametrize("other", [("--again", "3"), ("--label", "toy"), ("--cured", "--half", "kept")])

@@ -402,7 +402,7 @@ def _summarise(
     if unsafe:
         fixable.append(f"{unsafe} {'more with' if safe else 'fixable with --fix'} --unsafe-fixes")
     if undone:
-        fixable.append(f"{len(undone)} with a fix that cures nothing by itself, left undone")
+        fixable.append(f"{len(undone)} with a fix that cures nothing or fails elsewhere, left undone")
     click.echo(
         f"Found {counted(len(findings), 'finding')} ({', '.join(kinds)}) in {files} of {counted(len(results), 'file')}"
         + (f"; {', '.join(fixable)}." if fixable else "."),

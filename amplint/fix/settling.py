@@ -39,14 +39,17 @@ class Outcome:
     settled: bool = True
 
 
-def fix_source(source: Source, result: FileResult, highest: Applicability, check: Check) -> Outcome:
+def fix_source(
+    source: Source, result: FileResult, highest: Applicability, check: Check, kept_back: Check | None = None
+) -> Outcome:
     """Apply the fixes of ``result`` pass by pass, checking again after each.
 
     A fix stays undone that leaves its finding in place, and one that makes findings which were not there and which no
-    fix of their own cures. One after which the file does not parse, or whose edits overlap, is told in ``broken`` too.
+    fix of their own cures: also of kinds that are not told, which ``kept_back`` finds, in scenarios in which nothing
+    failed that was fixed. One after which the file does not parse, or whose edits overlap, is told in ``broken`` too.
     What was undone is tried once more when everything else is settled, so that a second run changes nothing.
     """
-    return _Settling(highest, check).run(source, result)
+    return _Settling(highest, check, kept_back).run(source, result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +82,11 @@ class _Trial:
 class _Settling:
     """The state of fixing one file."""
 
-    def __init__(self, highest: Applicability, check: Check) -> None:
+    def __init__(self, highest: Applicability, check: Check, kept_back: Check | None) -> None:
         self._highest = highest
         self._check = check
+        self._kept_back = kept_back
+        self._hidden: tuple[Source, FileResult] | None = None
         self._checks = 0
         self._broken: set[str] = set()
 
@@ -128,8 +133,9 @@ class _Settling:
         self, source: Source, result: FileResult, chosen: Sequence[Finding], picked: frozenset[int], known: list[_Known]
     ) -> _Trial:
         """Apply fixes, and those of what they uncover, and see whether that leaves fewer findings and no new ones."""
-        failures = len(result.failures)
+        failures, before = len(result.failures), source
         passed: list[Moves] = []
+        failed = {scenario for finding in chosen for scenario in finding.scenarios}
         for _ in range(MAX_CASCADE):
             made = _made(source, chosen)
             fixed = _parsed(source, made) if made is not None else None
@@ -150,11 +156,29 @@ class _Settling:
             if stubborn or len(result.failures) > failures:
                 return _Trial(stubborn=tuple(stubborn))
             if not new:
-                return _Trial(source, result, moves=tuple(passed))
+                worse = self._fails_elsewhere(before, source, passed, failed)
+                return _Trial() if worse else _Trial(source, result, moves=tuple(passed))
             chosen = without_overlaps((finding for finding in new if allowed(finding, self._highest)), source)
+            failed.update(scenario for finding in chosen for scenario in finding.scenarios)
             if len(chosen) < len(new):
                 return _Trial()
         return _Trial()
+
+    def _fails_elsewhere(self, before: Source, after: Source, passed: Iterable[Moves], failed: set[str]) -> bool:
+        """Whether something is new of a kind that is not told, in a scenario in which nothing failed that was fixed."""
+        if self._kept_back is None:
+            return False
+        if self._hidden is None or self._hidden[0] is not before:
+            self._hidden = before, self._kept_back(before)
+        known = _known(*self._hidden)
+        for moves in passed:
+            known = [entry.moved(moves) for entry in known]
+        hidden = self._kept_back(after)
+        _, new = _compared(known, frozenset(), after, hidden.findings)
+        worse = any(set(finding.scenarios) - failed for finding in new)
+        if not worse:
+            self._hidden = after, hidden
+        return worse
 
     def _checked(self, source: Source) -> FileResult:
         self._checks += 1

@@ -46,7 +46,7 @@ def main(folder: str, most: str, keep: str, *halves: str) -> int:
         without = Counter[str]()
         for name in sorted({row.library for row in drawn}):
             of_library = [row for row in drawn if row.library == name]
-            fixing = _Fixing()
+            fixing = Fixing()
             for row, labels in relabel(known[name], of_library, fixing):
                 if isinstance(labels, str) and not labels.startswith("it "):
                     without[labels[:60]] += 1
@@ -61,7 +61,7 @@ def main(folder: str, most: str, keep: str, *halves: str) -> int:
     return 0
 
 
-class _Fixing:
+class Fixing:
     """``--fix --unsafe-fixes`` over mutants in which what they do wrong is found, with a fix; ``unfixed`` are the
     others, each with what is lacking."""
 

@@ -372,13 +372,6 @@ def _python_method(frame: Frame, receiver: Value, name: str, arguments: Argument
     return UNKNOWN
 
 
-def _leaves_dimensions(arguments: Arguments) -> bool:
-    """Whether a pattern of einops names dimensions of the result: ``b n -> b``, not ``b n ->``."""
-    pattern = arguments.positional[1] if len(arguments.positional) > 1 else arguments.keywords.get("pattern")
-    text = pattern.value if isinstance(pattern, Const) else None
-    return isinstance(text, str) and bool(text.partition("->")[2].strip())
-
-
 _OTHER_DEVICES = frozenset(("torch_npu", "torch_xla", "torch_mlu", "torch_musa", "habana_frameworks"))
 """Libraries that drive devices other than those judged: what calls them is not reached on these."""
 
@@ -394,7 +387,7 @@ def call_external(frame: Frame, value: External, arguments: Arguments, node: ast
     if name in _SAME and first is not None:
         shaped = named_axes.reshaped(first)
         if isinstance(shaped, Tensor):
-            return replace(shaped, dim=1) if _leaves_dimensions(arguments) else shaped
+            return replace(shaped, dim=1) if named_axes.leaves_dimensions(arguments) else shaped
         if isinstance(first, Sequence):
             return element_of(frame.session, first)
         return first if name.startswith("copy.") else UNKNOWN

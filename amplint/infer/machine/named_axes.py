@@ -1,4 +1,4 @@
-"""Functions that name the axes of tensors: those of einx, and the sums of products of einops."""
+"""What einops and einx make of tensors, by patterns that name their axes."""
 
 from __future__ import annotations
 
@@ -31,6 +31,13 @@ def reshaped(value: Value) -> Value:
         if isinstance(option, Tensor):
             return replace(option, dim=None, leaf=False, optional=False, trait=None, unsure=False)
     return UNKNOWN
+
+
+def leaves_dimensions(arguments: Arguments) -> bool:
+    """Whether a pattern of einops names dimensions of the result: ``b n -> b``, not ``b n ->``."""
+    pattern = arguments.positional[1] if len(arguments.positional) > 1 else arguments.keywords.get("pattern")
+    text = pattern.value if isinstance(pattern, Const) else None
+    return isinstance(text, str) and bool(text.partition("->")[2].strip())
 
 
 def einsum(frame: Frame, arguments: Arguments, node: ast.expr) -> Value:
