@@ -37,8 +37,11 @@ class Product(torch.autograd.Function):
             return -grad, None
         return {returned}
 """
-NOTHING = ("grad, None", "-grad, torch.zeros_like(weight)", "grad.clone().contiguous(), None", "product.neg(), None")
-SOMETHING = ("grad * product, None", "grad @ weight.t(), None", "(grad * product).sum(0), None")
+NOTHING = (
+    *("grad, None", "-grad, torch.zeros_like(weight)", "grad.clone().contiguous(), None", "product.neg(), None"),
+    *("grad * product, None", "torch.addcdiv(grad, grad, product + 1), None"),
+)
+SOMETHING = ("grad @ weight.t(), None", "(grad * product).sum(0), None", "ctx.scaled(grad), None")
 
 
 @pytest.mark.parametrize(("returned", "count"), [*((r, 0) for r in NOTHING), *((r, 1) for r in SOMETHING)])

@@ -15,7 +15,6 @@ from amplint.finding import Place
 from amplint.frozen import dataclass
 from amplint.infer.lattice.dtypes import LOW
 from amplint.infer.syntax.by_kind import nodes_of_kind
-from amplint.infer.torch_model.torch_ops import find_op
 from amplint.judge import doubts
 from amplint.judge.certainty import ASSUMED, holding
 
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from amplint.infer.state.function_facts import AutogradFunction, DecoratorFact, Sensitive
     from amplint.infer.state.operand import Operand
     from amplint.infer.syntax.references import Reference
-    from amplint.infer.torch_model.torch_ops import Op
 
 
 FORWARD, BACKWARD = "custom_fwd", "custom_bwd"
@@ -50,8 +48,6 @@ _QUERIES = frozenset(
         *("get_autocast_gpu_dtype", "get_autocast_cpu_dtype"),
     )
 )
-_DIFFERENTIATORS = frozenset({"torch.autograd.grad", "torch.func.grad", "torch.func.grad_and_value", "torch.func.vjp"})
-_MAKERS = frozenset({"torch.tensor", "torch.as_tensor"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +133,7 @@ def missing_both(facts: FileFacts) -> Iterator[AutogradFunction]:
             continue
         if _is_made_only(facts, function):
             continue
-        if not function.sensitive_backward and _is_settled(facts, function.forward, function.backward):
+        if function.settled and not function.sensitive_backward:
             continue
         forward = _ambient(facts, function.forward, _own(facts, function, function.sensitive_forward))
         forward = tuple(operation for operation in forward if not _is_only_compared(facts, operation))
@@ -165,38 +161,6 @@ def _is_only_compared(facts: FileFacts, operation: Sensitive) -> bool:
     if node is None or function is None or operation.cause.filename != facts.path:
         return False
     return is_only_compared(around, function, node)
-
-
-def _is_settled(facts: FileFacts, forward: ast.FunctionDef, backward: ast.FunctionDef) -> bool:
-    """Whether autocast makes no difference to backward: it negates the gradient and what was saved, gives them on as
-    they are, or zeros.
-
-    Where forward has autograd differentiate there and then, backward may do arithmetic with the result, and call what
-    autocast has no say in.
-    """
-    names = {id(r.node): r.name for r in facts.references}
-    differentiated = any(names.get(id(node)) in _DIFFERENTIATORS for node in ast.walk(forward))
-    body = [node for statement in backward.body for node in ast.walk(statement)]
-    tested = {id(node) for owner in body for node in ast.walk(getattr(owner, "test", ast.Pass()))}
-    for node in body:
-        if isinstance(node, ast.BinOp | ast.AugAssign):
-            if not any(isinstance(part, (ast.Name, ast.Call)) for part in ast.walk(node)):
-                continue  # (None,) * 5
-            if not differentiated or isinstance(node.op, ast.MatMult | ast.Pow):
-                return False
-        elif isinstance(node, ast.Call) and id(node) not in tested:
-            short = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-            name = names.get(id(node.func)) or f"torch.Tensor.{short}"
-            op = find_op(name, facts.torch_version)
-            kept = op is not None and (op.passes or op.creates)
-            if not kept and not (differentiated and _is_left_alone(name, op, facts.device)):
-                return False
-    return True
-
-
-def _is_left_alone(name: str, op: Op | None, device: str) -> bool:
-    """Whether autocast has no say in a call."""
-    return name in _MAKERS or (op is not None and device not in op.policy)
 
 
 def _is_made_only(facts: FileFacts, function: AutogradFunction) -> bool:

@@ -31,7 +31,10 @@ from torch.testing._internal.common_methods_invocations import op_db as op_db  #
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-NAMESPACES = ("torch", "torch.Tensor", "torch.nn.functional", "torch.linalg", "torch.fft", "torch.special")
+NAMESPACES = (
+    *("torch", "torch.Tensor", "torch.nn.functional", "torch.nn.grad"),
+    *("torch.linalg", "torch.fft", "torch.special"),
+)
 OPINFO_PREFIXES = ("", "nn.functional", "linalg", "fft", "special")
 READ_SAMPLES, KEEP_CALLS, LARGEST = 150, 8, 20_000
 LOW = {torch.float16: "float16", torch.bfloat16: "bfloat16"}

@@ -70,6 +70,12 @@ _add(_F + "conv3d torch.conv3d", lambda: (t(1, 2, 4, 4, 4), t(3, 2, 3, 3, 3), t(
 _add(_F + "conv_transpose1d torch.conv_transpose1d", lambda: (t(1, 2, 6), t(2, 3, 3), t(3)))
 _add(_F + "conv_transpose2d torch.conv_transpose2d", lambda: (t(1, 2, 6, 6), t(2, 3, 3, 3), t(3)))
 _add(_F + "conv_transpose3d torch.conv_transpose3d", lambda: (t(1, 2, 4, 4, 4), t(2, 3, 3, 3, 3), t(3)))
+_add("torch.nn.grad.conv1d_input", lambda: ([1, 2, 6], t(3, 2, 3), t(1, 3, 4)))
+_add("torch.nn.grad.conv2d_input", lambda: ([1, 2, 6, 6], t(3, 2, 3, 3), t(1, 3, 4, 4)))
+_add("torch.nn.grad.conv3d_input", lambda: ([1, 2, 4, 4, 4], t(3, 2, 3, 3, 3), t(1, 3, 2, 2, 2)))
+_add("torch.nn.grad.conv1d_weight", lambda: (t(1, 2, 6), [3, 2, 3], t(1, 3, 4)))
+_add("torch.nn.grad.conv2d_weight", lambda: (t(1, 2, 6, 6), [3, 2, 3, 3], t(1, 3, 4, 4)))
+_add("torch.nn.grad.conv3d_weight", lambda: (t(1, 2, 4, 4, 4), [3, 2, 3, 3, 3], t(1, 3, 2, 2, 2)))
 
 # ---- attention and recurrent layers
 _add(_F + "scaled_dot_product_attention", lambda: (t(1, 2, 4, 8), t(1, 2, 4, 8), t(1, 2, 4, 8)))

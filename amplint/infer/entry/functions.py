@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.arguments import Arguments
@@ -22,7 +23,7 @@ from amplint.infer.lattice.values import (
     Union,
     Value,
 )
-from amplint.infer.machine.calls import MAX_APPLIED, apply_autograd, call_value
+from amplint.infer.machine.calls import MAX_APPLIED, apply_autograd, call_value, leading_arguments
 from amplint.infer.machine.entries import argument_values
 from amplint.infer.machine.running import run_function
 from amplint.infer.names import classes
@@ -34,6 +35,8 @@ from amplint.infer.syntax.bodies import nodes_below
 from amplint.infer.syntax.unchanging import replace
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from amplint.infer.state.session import Session
 
 
@@ -44,16 +47,15 @@ def autograd_facts(top: Frame, cls: Class) -> AutogradFunction:
     context = AutogradContext()
     result: Value | None = None
     ambient = Frame(session, top.namespace, autocast=session.ambient, in_module=True)
-    styled = classes.find_member(cls, "setup_context") is not None
-    with session.recorder.watching() as in_forward:
+    with _afresh(session), session.recorder.watching() as in_forward:
         if forward is not None:
-            arguments = argument_values(ambient, forward, skip=0 if styled else 1)
+            leading = leading_arguments(cls, "forward", context)
+            arguments = argument_values(ambient, forward, skip=len(leading))
             result = apply_autograd(ambient, cls, arguments, context)
             if id(forward.node) not in session.ran:
-                leading = () if styled else ((context, None),)
-                run_function(ambient, forward, arguments.shifted(*leading))
+                run_function(ambient, forward, arguments.shifted(*((value, None) for value in leading)))
             _setup_context(ambient, cls, context, arguments, result)
-    with session.recorder.watching() as in_backward:
+    with _afresh(session), session.recorder.watching() as in_backward:
         if backward is not None:
             _run_backward(ambient, cls, backward, context, result)
     inner = Frame(session, top.namespace, closure=cls.closure)
@@ -64,11 +66,23 @@ def autograd_facts(top: Frame, cls: Class) -> AutogradFunction:
         forward_decorators=_decorators(inner, _node(cls, "forward")),
         backward_decorators=_decorators(inner, _node(cls, "backward")),
         setup_context=_node(cls, "setup_context"),
-        sensitive_forward=tuple(in_forward.values()),
-        sensitive_backward=tuple(in_backward.values()),
+        sensitive_forward=tuple(in_forward.sensitive.values()),
+        sensitive_backward=tuple(in_backward.sensitive.values()),
         rounded=any(_is_rounded(session, value) for value in (result, context.saved, *context.attributes.values()))
-        or any(_meets_another(session, operation) for operation in in_backward.values()),
+        or any(_meets_another(session, operation) for operation in in_backward.sensitive.values()),
+        settled=in_backward.settled,
     )
+
+
+@contextmanager
+def _afresh(session: Session) -> Iterator[None]:
+    """Follow each call that is made inside the ``with`` block, also where an equal one was followed before."""
+    memo, calls = session.memo, session.calls
+    session.memo, session.calls = {}, {}
+    try:
+        yield
+    finally:
+        session.memo, session.calls = memo, calls
 
 
 def _meets_another(session: Session, operation: Sensitive) -> bool:
@@ -105,9 +119,7 @@ def confirm(top: Frame, cls: Class) -> bool:
         return True
     if {id(how.node) for how in applied if how is not None} != _applications(cls):
         return True
-    memo, calls = session.memo, session.calls
-    session.memo, session.calls = {}, {}
-    with session.recorder.confirming(top, cls.node):
+    with _afresh(session), session.recorder.confirming(top, cls.node):
         for how in applied:
             assert how is not None
             frame = Frame(session, top.namespace, autocast=how.autocast, live=how.live, in_module=True)
@@ -115,7 +127,6 @@ def confirm(top: Frame, cls: Class) -> bool:
             result = apply_autograd(frame, cls, how.arguments, context)
             _setup_context(frame, cls, context, how.arguments, result)
             _run_backward(frame, cls, backward, context, result)
-    session.memo, session.calls = memo, calls
     return any(how.lanes for how in applied if how is not None)
 
 
@@ -149,9 +160,10 @@ def _run_backward(
     decorated = _role(member) == "backward"
     inside = session.ambient if decorated and not _casts_inputs(cls) else session.no_autocast
     spec = backward.node.args
-    parameters = [*spec.posonlyargs, *spec.args][1:]
+    leading = [value for value in leading_arguments(cls, "backward", context) if value is not None]
+    parameters = [*spec.posonlyargs, *spec.args][len(leading) :]
     gradients = [_gradient(ambient, result, index, parameter) for index, parameter in enumerate(parameters)]
-    arguments = Arguments([context, *gradients])
+    arguments = Arguments([*leading, *gradients])
     if spec.vararg is not None:
         arguments.positional.append(_gradient(ambient, result, 0, spec.vararg))
     frame = Frame(session, ambient.namespace, autocast=inside, live=ambient.live, backward=True, in_module=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins as python
 
 from amplint.infer.lattice.arguments import Arguments
 from amplint.infer.lattice.contexts import AutocastContext, AutogradContext
@@ -27,7 +28,7 @@ from amplint.infer.lattice.values import (
 )
 from amplint.infer.machine import builtins, choices, containers, objects
 from amplint.infer.machine.own_calls import call_around
-from amplint.infer.machine.running import carries_tensor, run_function
+from amplint.infer.machine.running import carries_tensor, may_carry_tensor, run_function
 from amplint.infer.names import classes, texts
 from amplint.infer.names.definitions import Bound, Class, Function, Instance
 from amplint.infer.state.dispatch import call, evaluate
@@ -37,6 +38,7 @@ from amplint.infer.syntax.unchanging import replace
 from amplint.infer.torch_model import autocast, modules, optimizers, siblings, tensors, torch_calls
 from amplint.infer.torch_model.attention_kernels import find_kernel
 from amplint.infer.torch_model.extensions import handed_over
+from amplint.infer.torch_model.torch_ops import find_op
 from amplint.infer.torch_model.unknown_mates import MODULE, into_unknown
 
 
@@ -44,9 +46,23 @@ def call_value(frame: Frame, callee: Value, arguments: Arguments, node: ast.expr
     """The result of calling a value; unknown for what cannot be followed."""
     outer, frame.calling = frame.calling, node
     try:
-        return _call(frame, callee, arguments, node)
+        result = _call(frame, callee, arguments, node)
     finally:
         frame.calling = outer
+    if result is UNKNOWN and frame.session.recorder.in_function and _may_compute(frame, callee, arguments, node):
+        frame.session.recorder.unsettled()
+    return result
+
+
+def _may_compute(frame: Frame, callee: Value, arguments: Arguments, node: ast.expr) -> bool:
+    """Whether what is called, and not known, may compute with a tensor."""
+    if isinstance(callee, Builtin):
+        kind, _, name = callee.name.partition(".")
+        return kind == "unknown" and find_op(f"torch.Tensor.{name}", frame.session.torch_version) is None
+    if callee is UNKNOWN and isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        bound = node.func.id in frame.variables or node.func.id in frame.closure
+        return (bound or not hasattr(python, node.func.id)) and may_carry_tensor(arguments)
+    return may_carry_tensor(arguments)
 
 
 def _call(frame: Frame, callee: Value, arguments: Arguments, node: ast.expr) -> Value:
@@ -324,10 +340,19 @@ def apply_autograd(frame: Frame, cls: Class, arguments: Arguments, context: Auto
     member = classes.find_member(cls, "forward")
     if member is None:
         return UNKNOWN
-    first = () if classes.find_member(cls, "setup_context") is not None else ((context, None),)
     function: Value = member
-    while isinstance(function, Decorated) and function.kind == "static":
+    while isinstance(function, Decorated) and function.kind in ("static", "class"):
         function = function.function
-    inputs = arguments.shifted(*first)
+    inputs = arguments.shifted(*((value, None) for value in leading_arguments(cls, "forward", context)))
     siblings.enter_function(frame, function, inputs, cls.name)
     return call(frame, function, inputs, cls.node.bases[0] if cls.node.bases else ast.Name(cls.name))
+
+
+def leading_arguments(cls: Class, method: str, context: AutogradContext) -> list[Value]:
+    """What torch gives ``forward`` or ``backward`` before the inputs or gradients: the class, where it is a method of
+    that, and the context, unless ``setup_context`` gets it instead."""
+    function = classes.find_member(cls, method)
+    while isinstance(function, Decorated) and function.kind != "class":
+        function = function.function
+    styled = method == "forward" and classes.find_member(cls, "setup_context") is not None
+    return [*((cls,) if isinstance(function, Decorated) else ()), *(() if styled else (context,))]

@@ -10,11 +10,15 @@ from amplint.infer.lattice.contexts import AutogradContext
 from amplint.infer.lattice.decorators import Decorated
 from amplint.infer.lattice.dtypes import Lane, Symbol
 from amplint.infer.lattice.joining import merge, options_of
+from amplint.infer.lattice.templated import Template
 from amplint.infer.lattice.values import (
     NEVER,
     NONE,
     UNKNOWN,
     Builtin,
+    Const,
+    Device,
+    DTypeValue,
     Mapping,
     Number,
     Partial,
@@ -59,6 +63,9 @@ def run_function(
         session.recorder.unfinished.add(id(function.node))
         return UNKNOWN
     if not worth_following(frame, function, arguments, receiver):
+        computes = isinstance(function.node, ast.Lambda) or function.namespace.body(function.node).computes
+        if computes and may_carry_tensor(arguments):
+            session.recorder.unsettled()
         return refined(_handed_back(function, arguments), getattr(function.node, "returns", None))
     arguments = arguments.generalised()
     if session.running.get(id(function.node), 0) >= MAX_RECURSION:
@@ -263,6 +270,15 @@ def carries_tensor(value: Value) -> bool:
     if isinstance(value, Mapping):
         return any(isinstance(item, Tensor) for item in value.items.values())
     return isinstance(value, Union) and any(isinstance(option, Tensor) for option in value.options)
+
+
+def may_carry_tensor(arguments: Arguments) -> bool:
+    """Whether an argument may be a tensor, or hold one."""
+    values = (*arguments.positional, *arguments.keywords.values())
+    return arguments.unknown or not all(isinstance(value, _NO_TENSORS) for value in values)
+
+
+_NO_TENSORS = (Const, Device, DTypeValue, Number, Template, Text)
 
 
 def _known(value: Value) -> bool:

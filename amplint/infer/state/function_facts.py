@@ -51,6 +51,7 @@ class AutogradFunction:
 
     ``rounded``: autocast has, or may have, rounded something that gets into backward (what forward returns, which gives
     the gradient its dtype, or what it saves), or the gradient meets what a caller may have made under autocast.
+    ``settled``: autocast has no say in what backward calls, but for its sensitive operations.
     """
 
     node: ast.ClassDef
@@ -62,3 +63,4 @@ class AutogradFunction:
     sensitive_forward: tuple[Sensitive, ...]
     sensitive_backward: tuple[Sensitive, ...]
     rounded: bool
+    settled: bool

@@ -67,6 +67,15 @@ class Watched(Budget, Protocol):
     """Whether what runs was entered as the program's user would."""
 
 
+class Body:
+    """What is run of an autograd Function: its sensitive operations, by ``id`` of their nodes, and whether autocast has
+    no say in all else."""
+
+    def __init__(self) -> None:
+        self.sensitive: dict[int, Sensitive] = {}
+        self.settled = True
+
+
 class Recorder:
     """Collects facts of one file; what happens in other files of the project is not its concern."""
 
@@ -95,7 +104,7 @@ class Recorder:
         self._uses: dict[int, dict[Hashable, Use]] = {}
         self.unhindered: set[int] = set()
         self._used_in: dict[int, tuple[Use, ...]] = {}
-        self._sensitive: list[dict[int, Sensitive]] = []
+        self._bodies: list[Body] = []
         self.unfinished: set[int] = set()
         """``id`` of the nodes of functions that were called and not followed to their end, for want of budget."""
 
@@ -290,24 +299,30 @@ class Recorder:
     @property
     def in_function(self) -> bool:
         """Whether an autograd Function's methods are being run for what autocast decides in them."""
-        return bool(self._sensitive)
+        return bool(self._bodies)
 
     def sensitive(self, node: ast.expr | ast.stmt, operation: Sensitive) -> None:
         """An operation that autocast casts, or would be expected to, inside an autograd Function."""
-        for found in self._sensitive:
-            before = found.get(id(node))
+        for body in self._bodies:
+            before = body.sensitive.get(id(node))
             if before is None or (operation.known and not before.known):
-                found[id(node)] = operation
+                body.sensitive[id(node)] = operation
+
+    def unsettled(self) -> None:
+        """Note that autocast has a say in what is called, other than casting to 16 bit, or that it is not known what
+        that computes."""
+        for body in self._bodies:
+            body.settled = False
 
     @contextmanager
-    def watching(self) -> Iterator[dict[int, Sensitive]]:
-        """Collect the sensitive operations that run inside the ``with`` block."""
-        found: dict[int, Sensitive] = {}
-        self._sensitive.append(found)
+    def watching(self) -> Iterator[Body]:
+        """Collect what autocast decides about inside the ``with`` block."""
+        body = Body()
+        self._bodies.append(body)
         try:
-            yield found
+            yield body
         finally:
-            self._sensitive.pop()
+            self._bodies.pop()
 
     def aligned(self) -> Iterator[Aligned]:
         """Operands that follow different callers, and are cast to one dtype in another function.

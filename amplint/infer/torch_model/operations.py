@@ -121,6 +121,8 @@ def _apply(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
         written = tuple(arguments.node(slot.position, slot.name) for slot in op.slots if slot.name in bound)
         place = Cause(frame.namespace.path, frame.namespace.source.span(node), op.name)
         session.recorder.sensitive(node, Sensitive(place, op.name, tuple(operands), written, variant))
+    elif policy is not None and (policy != PROMOTE or op.strict):
+        session.recorder.unsettled()
     if policy is not None and not_cast(frame, operands, policy):
         policy = None
     if policy == BANNED and frame.constructing is None:
