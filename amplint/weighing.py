@@ -27,6 +27,7 @@ from amplint.project.passing import passed_by_none
 from amplint.project.precision import asks_anywhere
 from amplint.project.scopes import package_of, scope_of
 from amplint.project.torch_defaults import sets_default_device, sets_default_dtype
+from amplint.project.uncalled import is_uncalled
 from amplint.project.ways import nowhere, ways_in
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def by_ways_in(suspects: Suspects, facts: FileFacts, judging: Judging, followed:
     for rule, suspect in suspects:
         row = suspect.span.start.row
         old = suspect.standing.told and only_called(ways, row, facts.autograd_functions)
+        old = old or (suspect.standing.told and is_uncalled(ways, facts, row))
         if suspect.standing.told and rule.code in doubts.SWITCHED_OFF.codes and ways.leave_out(row):
             weighed.append((rule, suspect.doubted(doubts.SWITCHED_OFF)))
         elif suspect.standing.told and rule.code in doubts.NO_WAY_IN.codes:

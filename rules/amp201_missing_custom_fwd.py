@@ -31,8 +31,9 @@ class MissingCustomFwd(Rule):
     gradient that `forward` had computed, say. So is one whose `forward` computes in a region of its own, asks for the
     state of autocast, or has no operand whose dtype is known, and one whose `backward` gets nothing that autocast
     rounded: `forward` returns and saves what callers pass or float32, writes no product in place, and `backward`
-    multiplies the gradient by nothing of another dtype. So is one that the file applies only where autocast is off. Operations on objects of classes that the code defines do not count: such a subclass of
-    tensors decides what autocast does to it. Nor do those of `forward` whose result is only compared with something.
+    multiplies the gradient by nothing of another dtype. So is one that the file applies only where autocast is off.
+    Operations on objects of classes that the code defines do not count: such a subclass of tensors decides what
+    autocast does to it. Nor do those of `forward` whose result is only compared with something.
 
     The finding is possible only where the code casts all operands of those in `backward`, be it on some ways alone: the
     gradient to the dtype of what was saved, say, and that by `forward` when it got float16. It is possible only, too,

@@ -12,6 +12,7 @@ from amplint.infer.entry.drivers import drives
 from amplint.infer.entry.functions import autograd_facts, confirm
 from amplint.infer.entry.lookups import looked_up
 from amplint.infer.entry.roots import roots
+from amplint.infer.entry.trainer_hooks import between_steps
 from amplint.infer.entry.weight_reach import WeightReach
 from amplint.infer.lattice.assumptions import ANY_CALLER, NOTHING_SETTLED, Assumptions, Settled
 from amplint.infer.lattice.decorators import Decorated, in_its_regions
@@ -122,7 +123,9 @@ def analyse(
         unhindered=recorder.unhindered,
         activations=recorder.activations,
         called=recorder.called,
+        callers=recorder.callers,
         entered=recorder.entered,
+        unfinished=recorder.unfinished,
         layers_called=recorder.layers_called,
         aligned=tuple(recorder.aligned()),
         oldest=oldest_torch,
@@ -342,7 +345,8 @@ def _enter(
     if seen and not inherits and function.node.lineno not in session.settled.open:
         return
     receiver = holder.instance() if isinstance(holder, _Made) else holder
-    ambient = session.no_autocast if not module and drives(function, session.drivers) else session.ambient
+    outside = between_steps(function) or (not module and drives(function, session.drivers))
+    ambient = session.no_autocast if outside else session.ambient
     called = isinstance(receiver, Instance) and function.name == "forward" and takes_what_forward_does(receiver.cls)
     first = own_call(receiver.cls) if called and isinstance(receiver, Instance) else None
     autocast, region = session.called_under.get(id((first or function).node), (ambient, None))

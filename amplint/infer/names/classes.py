@@ -21,7 +21,7 @@ _DICTS = frozenset(
         *("collections.abc.MutableMapping", "collections.abc.Mapping", "typing.MutableMapping", "typing.Mapping"),
     )
 )
-_LIGHTNING = ("lightning", "pytorch_lightning")
+LIGHTNING = ("lightning", "pytorch_lightning")
 _MODULE = TorchName("torch.nn.Module")
 _BARE = ("abc.ABC", "typing.Generic")
 """Bases that give an object no attributes."""
@@ -77,7 +77,7 @@ def is_optimizer(cls: Class | None) -> bool:
 def _makes_module(base: Value) -> bool:
     """Whether what derives from a class is a module: Lightning's, or its constructor calls what only modules have."""
     if isinstance(base, External):
-        return base.name.endswith(".LightningModule") and base.name.partition(".")[0] in _LIGHTNING
+        return base.name.endswith(".LightningModule") and base.name.partition(".")[0] in LIGHTNING
     constructor = base.members.get("__init__") if isinstance(base, Class) else None
     if not isinstance(constructor, Function) or isinstance(constructor.node, ast.Lambda):
         return False

@@ -351,8 +351,13 @@ class FileFacts:
     """The activations of each function of the file whose body was followed, by the line of its definition."""
     called: Mapping[int, Sequence[int]] = field(default_factory=dict)
     """Those of them that another function was seen to call."""
+    callers: Mapping[int, Set[int]] = field(default_factory=dict)
+    """The functions that were seen to call a function of the file, each by the line of its definition; 0 for those of
+    other files."""
     entered: Set[int] = frozenset()
     """``id`` of the functions of the file whose body was followed as called from outside of all functions."""
+    unfinished: Set[int] = frozenset()
+    """``id`` of the functions whose body was not followed to its end each time, for want of budget."""
     layers_called: Mapping[int, Layer] = field(default_factory=dict)
     """By ``id`` of a call in the file, the layer that it calls: the first of several."""
     aligned: tuple[Aligned, ...] = ()

@@ -87,6 +87,7 @@ class Recorder:
         self.activations: dict[int, list[int]] = {}
         self.entered: set[int] = set()
         self.called: dict[int, list[int]] = {}
+        self.callers: dict[int, set[int]] = {}
         self._ended: set[int] = set()
         self.regions: dict[int, Region] = {}
         self.calls: dict[int, TorchCall] = {}
@@ -117,6 +118,8 @@ class Recorder:
                 self.entered.add(id(node))
             else:
                 self.called.setdefault(node.lineno, []).append(frame.number)
+                own = frame.caller.definition if self.concerns(frame.caller) else None
+                self.callers.setdefault(node.lineno, set()).add(own.lineno if own is not None else 0)
 
     def concerns(self, frame: Activation) -> bool:
         return frame.namespace.own

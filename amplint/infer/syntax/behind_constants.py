@@ -29,8 +29,8 @@ def left_out(tree: ast.Module) -> tuple[LeftOut, ...]:
     tests = [node for node in nodes_below(tree) if isinstance(node, ast.If)]
     if not tests:
         return ()
-    constants = _constants(tree)
-    return tuple(found for node in tests for found in _left_out(node, constants)) if constants else ()
+    known = constants(tree)
+    return tuple(found for node in tests for found in _left_out(node, known)) if known else ()
 
 
 def _left_out(node: ast.If, constants: dict[str, bool]) -> Iterator[LeftOut]:
@@ -55,7 +55,8 @@ def _answer(test: ast.expr, constants: dict[str, bool]) -> bool | None:
     return None
 
 
-def _constants(tree: ast.Module) -> dict[str, bool]:
+def constants(tree: ast.Module) -> dict[str, bool]:
+    """The names that the top level of a file binds to ``True`` or ``False``, and that nothing else in it binds."""
     found = {
         target.id: statement.value.value
         for statement in tree.body
