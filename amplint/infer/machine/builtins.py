@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.arguments import Arguments
+from amplint.infer.lattice.contexts import AutocastFlag
 from amplint.infer.lattice.dtypes import BITS, FLOAT32, FLOATS, LOW
 from amplint.infer.lattice.joining import element_of, options_of, unite
 from amplint.infer.lattice.values import (
@@ -37,12 +38,13 @@ from amplint.infer.names.torch_spellings import canonical
 from amplint.infer.state.dispatch import call
 from amplint.infer.syntax.bodies import once_for_each_node
 from amplint.infer.syntax.unchanging import replace
-from amplint.infer.torch_model import comm_hooks, distributions
+from amplint.infer.torch_model import comm_hooks, distributions, versions
 from amplint.infer.torch_model.attention_kernels import call_kernel, find_kernel
 from amplint.infer.torch_model.datasets import Dataset
 from amplint.infer.torch_model.layer_lists import is_layer_of, iterated
 from amplint.infer.torch_model.mmcv_regions import FORCE_FP32, force_fp32
 from amplint.infer.torch_model.modules import of_every_module
+from amplint.infer.torch_model.torch_names import has, since
 from amplint.infer.torch_model.torch_ops import find_op, measured_release
 
 if TYPE_CHECKING:
@@ -142,6 +144,8 @@ def call_builtin(frame: Frame, value: Builtin, arguments: Arguments, node: ast.e
         return Number("bool") if id(node) in demanded(frame.namespace.tree) else _has_already(first, arguments)
     if name == "hasattr" and isinstance(first, TorchName):
         return _in_torch(frame, first, arguments)
+    if name == "int" and isinstance(first, Const) and isinstance(first.value, str) and first.value.isdecimal():
+        return Const(int(first.value))
     if name in _NUMBERS:
         return Number(_NUMBERS[name], extreme=_number_in(first) if name in ("float", "int") else None)
     if name == "isinstance":
@@ -238,13 +242,19 @@ def demanded(tree: ast.Module) -> frozenset[int]:
 
 
 def _in_torch(frame: Frame, place: TorchName, arguments: Arguments) -> Value:
-    """``hasattr(torch.nn.functional, "rms_norm")``: true for what the table has in the release that is judged, if that
-    is no older than the one that was measured."""
-    asked = arguments.get(1, "name")
-    release = frame.session.torch_version
-    if not isinstance(asked, Const) or release < measured_release():
+    """``hasattr(torch.nn.functional, "rms_norm")``, by what the release has that is judged; older ones that the project
+    allows may answer otherwise."""
+    asked, lanes = arguments.get(1, "name"), frame.session.all_lanes
+    if not isinstance(asked, Const):
         return Number("bool")
-    return Number("bool") if find_op(canonical(f"{place.name}.{asked.value}"), release) is None else Const(True)
+    name, release = f"{place.name}.{asked.value}", frame.session.torch_version
+    held = has(name, release)
+    if held is None and release >= measured_release() and find_op(canonical(name), release) is not None:
+        held = True
+    first = since(name)
+    if first is not None:
+        frame.session.changes.add(first)
+    return Number("bool") if held is None else AutocastFlag(lanes, 0) if held else AutocastFlag(0, lanes)
 
 
 def _isinstance(value: Value, kinds: Value) -> Value:
@@ -391,6 +401,8 @@ def call_external(frame: Frame, value: External, arguments: Arguments, node: ast
         if isinstance(first, Sequence):
             return element_of(frame.session, first)
         return first if name.startswith("copy.") else UNKNOWN
+    if name in versions.PARSERS:
+        return versions.parsed(arguments) or UNKNOWN
     if name in FORCE_FP32:
         return force_fp32(frame.session, arguments)
     if name in _SHAPING_LAYERS:

@@ -46,6 +46,7 @@ from amplint.infer.state.meeting import binds
 from amplint.infer.state.session import OutOfBudget
 from amplint.infer.syntax.bodies import nodes_below, once_for_each_node
 from amplint.infer.syntax.late import bound_inside
+from amplint.infer.torch_model import versions
 from amplint.infer.torch_model.layer_lists import iterated
 
 if TYPE_CHECKING:
@@ -233,6 +234,7 @@ def _compare(frame: Frame, node: ast.Compare) -> Value:
     operands = [evaluate(frame, node.left), *(evaluate(frame, c) for c in node.comparators)]
     left, right = operands[0], operands[1]
     flag = compare_dtypes(left, node.ops[0], right) if len(node.ops) == 1 and isinstance(left, DTypeValue) else None
+    flag = versions.compared(frame.session, left, node.ops[0], right) if len(node.ops) == 1 and flag is None else flag
     if flag is not None:
         return flag
     if len(node.ops) == 1 and isinstance(node.ops[0], (ast.Is, ast.IsNot, ast.In, ast.NotIn)):

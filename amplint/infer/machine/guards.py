@@ -32,6 +32,7 @@ from amplint.infer.names.definitions import Bound, Class, Function, Instance
 from amplint.infer.names.texts import text_of, usual_answer
 from amplint.infer.state.dispatch import evaluate
 from amplint.infer.state.meeting import binds
+from amplint.infer.torch_model import versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -186,6 +187,9 @@ def _compare(frame: Frame, left: ast.expr, op: ast.cmpop, right: ast.expr) -> tu
     if isinstance(a, DTypeValue):
         flag = compare_dtypes(a, op, b)
         return (flag.on & live, flag.off & live) if flag is not None else (live, live)
+    answer = versions.compared(frame.session, a, op, b)
+    if answer is not None:
+        return answer.on & live, answer.off & live
     if isinstance(a, Const):
         outcome = _outcome(a, op, b)
         if outcome is not None and settled(frame, left) and settled(frame, right):

@@ -38,6 +38,7 @@ from amplint.infer.torch_model import (
     packed,
     placing,
     sparse,
+    versions,
 )
 from amplint.infer.torch_model.creation import created, from_data, from_numpy, legacy_tensor, sparse_tensor, typed
 from amplint.infer.torch_model.operations import apply
@@ -114,6 +115,8 @@ def named(session: Session, value: Value) -> Value:
             return session.dtype(name)
         if module == "torch" and name in ("pi", "e", "inf", "nan"):
             return Number("float")
+        if value.name in versions.OF_TORCH:
+            return versions.of_torch(session)
     return value
 
 

@@ -38,6 +38,28 @@ def missing(name: str, release: Release) -> str | None:
     return None
 
 
+def has(name: str, release: Release) -> bool | None:
+    """Whether a release has a dotted name, ``torch`` being its first part; None where that is not known, as of names
+    that no release has, and that an extension may bring."""
+    span = _span(name)
+    if span is None:
+        return None
+    if span[0] <= release <= span[1]:
+        return True
+    return False if missing(name, release) is not None else None
+
+
+def since(name: str) -> Release | None:
+    """The first release, of those that were read, that has a dotted name; None of one that no release has."""
+    span = _span(name)
+    return span[0] if span is not None else None
+
+
+def _span(name: str) -> Span | None:
+    module, _, part = name.rpartition(".")
+    return (_held(module) or {}).get(part)
+
+
 @cache
 def _read() -> dict[str, Any]:
     read: dict[str, Any] = read_table("names.json")

@@ -1,0 +1,95 @@
+"""Comparisons of versions: what code asks of the torch that runs it, the release that is judged answers.
+
+``torch.__version__`` compares with strings as with versions, like its class ``torch.torch_version.TorchVersion``.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from amplint.frozen import dataclass
+from amplint.infer.lattice.contexts import AutocastFlag
+from amplint.infer.lattice.values import Const
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+    from packaging.version import Version as Parsed
+
+    from amplint.infer.lattice.arguments import Arguments
+    from amplint.infer.lattice.values import Value
+    from amplint.infer.state.session import Session
+
+OF_TORCH = ("torch.__version__", "torch.version.__version__")
+PARSERS = frozenset(
+    {
+        *("packaging.version.parse", "packaging.version.Version", "pkg_resources.parse_version"),
+        *("pkg_resources.packaging.version.parse", "pkg_resources.packaging.version.Version"),
+        *("distutils.version.LooseVersion", "distutils.version.StrictVersion", "looseversion.LooseVersion"),
+    }
+)
+"""What makes a version of a string."""
+_ORDER: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Version(Const):
+    """A version, as its string."""
+
+    @property
+    def key(self) -> Hashable:
+        return ("version", self.value)
+
+
+def of_torch(session: Session) -> Version:
+    """The version of the torch that is judged."""
+    major, minor = session.torch_version
+    return Version(f"{major}.{minor}.0")
+
+
+def parsed(arguments: Arguments) -> Version | None:
+    """The version that a string is made, where that is known."""
+    given = arguments.positional[0] if len(arguments.positional) == 1 else None
+    known = isinstance(given, Const) and isinstance(given.value, str) and _parsed(given.value) is not None
+    return Version(given.value) if known and isinstance(given, Const) else None
+
+
+def compared(session: Session, left: Value, op: ast.cmpop, right: Value) -> AutocastFlag | None:
+    """The answer of a comparison by order with a version; None for any other.
+
+    An older release that the project allows may answer otherwise, from the one on that is asked for.
+    """
+    if type(op) not in _ORDER or not isinstance(left, Const) or not isinstance(right, Const):
+        return None
+    if not isinstance(left, Version) and not isinstance(right, Version):
+        return None
+    versions = [_parsed(side.value) for side in (left, right)]
+    one, other = versions
+    if one is None or other is None:
+        return None
+    judged = of_torch(session).value
+    session.changes.update(
+        (version.major, version.minor)
+        for side, version in zip((left, right), (one, other), strict=True)
+        if side.value != judged
+    )
+    everywhere = session.all_lanes
+    return AutocastFlag(everywhere, 0) if _ORDER[type(op)](one, other) else AutocastFlag(0, everywhere)
+
+
+@cache
+def _parsed(text: object) -> Parsed | None:
+    from packaging.version import InvalidVersion, Version
+
+    try:
+        return Version(text) if isinstance(text, str) else None
+    except InvalidVersion:
+        return None
