@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
+from amplint.infer.syntax.scripts import tests_without_autocast
 from amplint.judge import doubts
 from amplint.judge.certainty import holding
 from amplint.judge.preview import in_preview
@@ -44,10 +45,10 @@ def weighed(
 ) -> Suspect:
     """A suspect, doubted where no scenario reaches it.
 
-    That is what only a script or a test runs (see :mod:`amplint.infer.syntax.scripts`), and where only half weights
-    show it and nothing that owns weights leads there, or no call of such a module (see
-    :mod:`amplint.infer.entry.weight_reach`); and where its kind is in preview. Who names the scenarios means them
-    everywhere.
+    That is what only a script or a test runs, autocast where a test has none (see
+    :mod:`amplint.infer.syntax.scripts`), and where only half weights show it and nothing that owns weights leads there,
+    or no call of such a module (see :mod:`amplint.infer.entry.weight_reach`); and where its kind is in preview. Who
+    names the scenarios means them everywhere.
     """
     from amplint.claims.conflicts import unreached, unused
     from amplint.claims.forward_first import ended_in_forward
@@ -65,6 +66,11 @@ def weighed(
     row, half = suspect.span.start.row, facts.half_weights_only(suspect.scenarios)
     if options.scenarios is not None:
         return suspect.doubted(*_preview(suspect, rule, options, half))
+    if tests_without_autocast(facts.source.tree) and not half:
+        plain = {scenario.name for scenario in facts.scenarios if not scenario.autocast}
+        reached = tuple(name for name in suspect.scenarios if name in plain)
+        suspect = replace(suspect, scenarios=reached) if reached else suspect.doubted(doubts.RUN_IN_FULL_PRECISION)
+        half = facts.half_weights_only(suspect.scenarios)
     weights = half and rule.of_weights
     owned = not (weights and suspect.of_weights) or facts.runs_on_weights(row)
     if weights and rule.code in doubts.FOR_USERS.codes and not facts.runs_when_called(row):
