@@ -104,13 +104,9 @@ def test_what_is_not_known_is_open(tmp_path: Path, test: str) -> None:
 
 
 @pytest.mark.parametrize("test", ['torch.__version__ >= "2.0"', 'hasattr(F, "scaled_dot_product_attention")'])
-def test_older_releases_take_the_other_branch(tmp_path: Path, test: str) -> None:
+def test_an_older_release_takes_the_other_branch(tmp_path: Path, test: str) -> None:
     text = FILE.format(asked="None", test=test)
     assert _codes(tmp_path, text, "1.13") == ["AMP301"]
-    (tmp_path / "pyproject.toml").write_text('[project]\nname = "net"\ndependencies = ["torch>=1.12"]\n')
-    found = check_file(tmp_path / "net.py", judging_options(Config(), load_rules())).findings
-    assert [finding.code for finding in found] == ["AMP301"]
-    assert "in torch 1.13" in found[0].message
 
 
 def test_torch_compares_its_version_as_one() -> None:

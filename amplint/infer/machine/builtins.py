@@ -44,7 +44,7 @@ from amplint.infer.torch_model.datasets import Dataset
 from amplint.infer.torch_model.layer_lists import is_layer_of, iterated
 from amplint.infer.torch_model.mmcv_regions import FORCE_FP32, force_fp32
 from amplint.infer.torch_model.modules import of_every_module
-from amplint.infer.torch_model.torch_names import has, since
+from amplint.infer.torch_model.torch_names import has
 from amplint.infer.torch_model.torch_ops import find_op, measured_release
 
 if TYPE_CHECKING:
@@ -242,8 +242,7 @@ def demanded(tree: ast.Module) -> frozenset[int]:
 
 
 def _in_torch(frame: Frame, place: TorchName, arguments: Arguments) -> Value:
-    """``hasattr(torch.nn.functional, "rms_norm")``, by what the release has that is judged; older ones that the project
-    allows may answer otherwise."""
+    """``hasattr(torch.nn.functional, "rms_norm")``, by what the release has that is judged."""
     asked, lanes = arguments.get(1, "name"), frame.session.all_lanes
     if not isinstance(asked, Const):
         return Number("bool")
@@ -251,9 +250,6 @@ def _in_torch(frame: Frame, place: TorchName, arguments: Arguments) -> Value:
     held = has(name, release)
     if held is None and release >= measured_release() and find_op(canonical(name), release) is not None:
         held = True
-    first = since(name)
-    if first is not None:
-        frame.session.changes.add(first)
     return Number("bool") if held is None else AutocastFlag(lanes, 0) if held else AutocastFlag(0, lanes)
 
 

@@ -41,23 +41,13 @@ def missing(name: str, release: Release) -> str | None:
 def has(name: str, release: Release) -> bool | None:
     """Whether a release has a dotted name, ``torch`` being its first part; None where that is not known, as of names
     that no release has, and that an extension may bring."""
-    span = _span(name)
+    module, _, part = name.rpartition(".")
+    span = (_held(module) or {}).get(part)
     if span is None:
         return None
     if span[0] <= release <= span[1]:
         return True
     return False if missing(name, release) is not None else None
-
-
-def since(name: str) -> Release | None:
-    """The first release, of those that were read, that has a dotted name; None of one that no release has."""
-    span = _span(name)
-    return span[0] if span is not None else None
-
-
-def _span(name: str) -> Span | None:
-    module, _, part = name.rpartition(".")
-    return (_held(module) or {}).get(part)
 
 
 @cache

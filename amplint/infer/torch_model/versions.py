@@ -65,22 +65,16 @@ def parsed(arguments: Arguments) -> Version | None:
 def compared(session: Session, left: Value, op: ast.cmpop, right: Value) -> AutocastFlag | None:
     """The answer of a comparison by order with a version; None for any other.
 
-    An older release that the project allows may answer otherwise, from the one on that is asked for.
+    An older release that the project allows may answer otherwise. It is not asked for that alone: files that compare
+    versions would be analysed twice.
     """
     if type(op) not in _ORDER or not isinstance(left, Const) or not isinstance(right, Const):
         return None
     if not isinstance(left, Version) and not isinstance(right, Version):
         return None
-    versions = [_parsed(side.value) for side in (left, right)]
-    one, other = versions
+    one, other = _parsed(left.value), _parsed(right.value)
     if one is None or other is None:
         return None
-    judged = of_torch(session).value
-    session.changes.update(
-        (version.major, version.minor)
-        for side, version in zip((left, right), (one, other), strict=True)
-        if side.value != judged
-    )
     everywhere = session.all_lanes
     return AutocastFlag(everywhere, 0) if _ORDER[type(op)](one, other) else AutocastFlag(0, everywhere)
 
