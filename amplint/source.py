@@ -60,7 +60,7 @@ class SourceError(Exception):
         self.location = location
 
 
-MAX_TREE_BYTES = 1_000_000
+MAX_TREE_BYTES = 2_000_000
 """Source of the syntax trees kept, since a file is read again when another imports it; trees take fifty times that."""
 
 

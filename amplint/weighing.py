@@ -78,7 +78,7 @@ def by_ways_in(suspects: Suspects, facts: FileFacts, judging: Judging, followed:
     for rule, suspect in suspects:
         row = suspect.span.start.row
         old = suspect.standing.told and only_called(ways, row, facts.autograd_functions)
-        old = old or (suspect.standing.told and is_uncalled(ways, facts, row))
+        old = old or (suspect.standing.told and is_uncalled(ways, facts, judging, row))
         if suspect.standing.told and rule.code in doubts.SWITCHED_OFF.codes and ways.leave_out(row):
             weighed.append((rule, suspect.doubted(doubts.SWITCHED_OFF)))
         elif suspect.standing.told and rule.code in doubts.NO_WAY_IN.codes:

@@ -27,13 +27,14 @@ class MissingCustomFwd(Rule):
     finding names `backward` as the other place, AMP202's; a Function with one of the two is AMP203's.
 
     A Function with any decorator that amplint cannot see through is left alone. So is one whose `backward` opens an
-    autocast region itself, as checkpointing does, or calls nothing that autocast has a say in: arithmetic with the
-    gradient that `forward` had computed, say. So is one whose `forward` computes in a region of its own, asks for the
-    state of autocast, or has no operand whose dtype is known, and one whose `backward` gets nothing that autocast
-    rounded: `forward` returns and saves what callers pass or float32, writes no product in place, and `backward`
-    multiplies the gradient by nothing of another dtype. So is one that the file applies only where autocast is off.
-    Operations on objects of classes that the code defines do not count: such a subclass of tensors decides what
-    autocast does to it. Nor do those of `forward` whose result is only compared with something.
+    autocast region itself, as checkpointing does, or calls nothing that autocast has a say in, such as arithmetic with
+    the gradient that `forward` had computed, unless products of `forward` in `out=` or in-place form get two dtypes. So
+    is one whose `forward` computes in a region of its own, asks for the state of autocast, or has no operand whose
+    dtype is known, and one whose `backward` gets nothing that autocast rounded: `forward` returns and saves what
+    callers pass or float32, writes no product in place, and `backward` multiplies the gradient by nothing of another
+    dtype. So is one that the file applies only where autocast is off. Operations on objects of classes that the code
+    defines do not count: such a subclass of tensors decides what autocast does to it. Nor do those of `forward` whose
+    result is only compared with something.
 
     The finding is possible only where the code casts all operands of those in `backward`, be it on some ways alone: the
     gradient to the dtype of what was saved, say, and that by `forward` when it got float16. It is possible only, too,

@@ -41,6 +41,9 @@ def inferred(made: str, device: str = "cuda") -> tuple[str, ...] | None:
     ("made", "dtype"),
     [
         ("torch.randn(count, count)", "float32"),
+        ("torch.normal(0, 1, (count, count))", "float32"),
+        ("torch.normal(0.0, 1.0, size=(count, count), device=like.device)", "float16"),
+        ("torch.normal(like.float(), 1.0)", "float16"),
         ("torch.zeros(count, count, device='cpu')", "float32"),
         ("torch.zeros(count, count, device=None)", "float32"),
         ("torch.zeros_like(torch.ones(3, 3))", "float32"),

@@ -86,3 +86,17 @@ def test_what_may_be_called_is_told(tmp_path: Path, old: str, new: str) -> None:
 @pytest.mark.parametrize("line", ["kernel.enabled = True", "kernel._own(True).apply(1, 2)"])
 def test_what_another_file_switches_on_or_calls_is_told(tmp_path: Path, line: str) -> None:
     assert _codes(tmp_path, KERNEL, line) == {"AMP201", "AMP204"}
+
+
+BY_VERSION = """
+    if any(torch.__version__.startswith(release) for release in ("1.7.", "1.8.", "1.9.")):
+        return True
+    return False
+"""
+
+
+@pytest.mark.parametrize(("line", "told"), [(BY_VERSION, False), (BY_VERSION.replace("1.8.", ""), True)])
+def test_what_another_file_switches_on_for_an_old_torch_alone(tmp_path: Path, line: str, told: bool) -> None:
+    kernel = KERNEL.replace("    return a.is_cuda\n", line)
+    assert kernel != KERNEL
+    assert _codes(tmp_path, kernel, "kernel.enabled = True") == ({"AMP201", "AMP204"} if told else set())

@@ -133,13 +133,24 @@ def missing_both(facts: FileFacts) -> Iterator[AutogradFunction]:
             continue
         if _is_made_only(facts, function):
             continue
-        if function.settled and not function.sensitive_backward:
+        untouched = function.settled and not function.sensitive_backward
+        if untouched and not any(_disagrees(facts, each) for each in function.sensitive_forward if each.variant):
             continue
         forward = _ambient(facts, function.forward, _own(facts, function, function.sensitive_forward))
         forward = tuple(operation for operation in forward if not _is_only_compared(facts, operation))
         rounded = function.rounded or any(operation.variant for operation in forward)
         if rounded and any(operation.known for operation in forward):
             yield replace(function, sensitive_forward=forward)
+
+
+def _disagrees(facts: FileFacts, operation: Sensitive) -> bool:
+    """Whether operands may have two dtypes under autocast, which an ``out=`` or in-place form takes as they are.
+
+    Those of which nothing is known do not count.
+    """
+    lanes = (lane for lane, scenario in enumerate(facts.scenarios) if scenario.autocast)
+    found = ({operand.value.dtypes[lane].mask for operand in operation.operands} - {0} for lane in lanes)
+    return any(len(dtypes) > 1 for dtypes in found)
 
 
 def _own(facts: FileFacts, function: AutogradFunction, operations: tuple[Sensitive, ...]) -> tuple[Sensitive, ...]:

@@ -3,38 +3,51 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from amplint.infer.lattice.assumptions import Settled
 from amplint.infer.syntax.behind_constants import constants
 from amplint.infer.syntax.bodies import nodes_below
 from amplint.infer.syntax.by_kind import nodes_of_kind
 
 if TYPE_CHECKING:
     from amplint.infer.state.facts import FileFacts
+    from amplint.project.ends import Judging
     from amplint.project.mentions import Definition
     from amplint.project.ways import Ways
 
 
-def is_uncalled(ways: Ways, facts: FileFacts, row: int) -> bool:
+def is_uncalled(ways: Ways, facts: FileFacts, judging: Judging, row: int) -> bool:
     """Whether a line stands in such a function.
 
-    All that mentions it, but itself, calls it, in a function that was followed to its end. What another file may set a
-    constant of this one to, the inference does not know.
+    All that mentions it, but itself, calls it, in a function that was followed to its end, also where the constants
+    that another file sets may have any value.
     """
     target = ways.target(row)
-    if not isinstance(target, ast.FunctionDef) or not _is_private(target):
-        return False
-    inside = range(target.lineno, (target.end_lineno or target.lineno) + 1)
-    if any(caller not in inside for caller in facts.callers.get(target.lineno, ())):
+    if not isinstance(target, ast.FunctionDef) or not _is_private(target) or not _is_never_called(facts, target):
         return False
     users = ways.users(facts.source, target.name)
     others = [(file, mention) for file, mention in users or () if mention.definition is not target]
     if not others or any(file.path != facts.path or not mention.called for file, mention in others):
         return False
-    callers = _callers(facts.source.tree, target)
-    if any(caller is None or not _is_followed(facts, caller) for caller in callers):
+    given = frozenset(filter(ways.is_given, constants(facts.source.tree)))
+    return not given or _is_never_called(_with_open(facts, judging, given), target)
+
+
+@lru_cache(maxsize=2)
+def _with_open(facts: FileFacts, judging: Judging, given: frozenset[str]) -> FileFacts:
+    """The facts of a file where constants of these names may have any value."""
+    return judging.facts_where(Settled(given=given), facts.source)
+
+
+def _is_never_called(facts: FileFacts, target: ast.FunctionDef) -> bool:
+    """Whether all calls of a function stand in others that were followed, and none was seen to be made."""
+    inside = range(target.lineno, (target.end_lineno or target.lineno) + 1)
+    if any(caller not in inside for caller in facts.callers.get(target.lineno, ())):
         return False
-    return not any(map(ways.is_given, constants(facts.source.tree)))
+    callers = _callers(facts.source.tree, target)
+    return all(caller is not None and _is_followed(facts, caller) for caller in callers)
 
 
 def _is_private(function: ast.FunctionDef) -> bool:

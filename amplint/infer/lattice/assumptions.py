@@ -27,12 +27,14 @@ class Settled(NamedTuple):
     """What every caller of the file that is analysed is known to leave as it is: the parameters that stay at their
     defaults, by the line of the function and by name, and the attributes that only their own objects set, by name.
 
-    ``open``: the functions, by line, that other files may call, with other arguments than the file itself.
+    ``open``: the functions, by line, that other files may call, with other arguments than the file itself. ``given``:
+    the names of constants at the top of the file that other files set.
     """
 
     parameters: frozenset[tuple[int, str]] = frozenset()
     attributes: frozenset[str] = frozenset()
     open: frozenset[int] = frozenset()
+    given: frozenset[str] = frozenset()
 
 
 NOTHING_SETTLED = Settled()

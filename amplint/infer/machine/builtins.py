@@ -146,6 +146,8 @@ def call_builtin(frame: Frame, value: Builtin, arguments: Arguments, node: ast.e
         return _in_torch(frame, first, arguments)
     if name == "int" and isinstance(first, Const) and isinstance(first.value, str) and first.value.isdecimal():
         return Const(int(first.value))
+    if name in ("any", "all") and isinstance(first, Sequence):
+        return _of_all(frame, first, name == "all")
     if name in _NUMBERS:
         return Number(_NUMBERS[name], extreme=_number_in(first) if name in ("float", "int") else None)
     if name == "isinstance":
@@ -239,6 +241,13 @@ def demanded(tree: ast.Module) -> frozenset[int]:
     tests = (node for node in ast.walk(tree) if isinstance(node, (ast.If, ast.Assert)))
     refusing = (node.test for node in tests if isinstance(node, ast.Assert) or isinstance(node.body[-1], ast.Raise))
     return frozenset(id(part) for test in refusing for part in ast.walk(test) if isinstance(part, ast.Call))
+
+
+def _of_all(frame: Frame, answers: Sequence, wanted: bool) -> Value:
+    """``all(answers)`` where ``wanted`` is true, else ``any(answers)``: known where no answer stands against it."""
+    given = answers.items if answers.items is not None else (element_of(frame.session, answers),)
+    alike = all(isinstance(answer, Const) and bool(answer.value) == wanted for answer in given)
+    return Const(wanted) if alike else Number("bool")
 
 
 def _in_torch(frame: Frame, place: TorchName, arguments: Arguments) -> Value:

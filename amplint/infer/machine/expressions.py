@@ -94,6 +94,8 @@ def global_value(frame: Frame, name: str) -> Value:
     """What a name is outside of all functions."""
     evaluator = binding_evaluator(frame.session)
     value = frame.namespace.lookup(name, evaluator)
+    if value is not None and frame.namespace.own and name in frame.session.settled.given:
+        return Number("bool")
     if value is not None:
         rebound = frame.namespace.rebound
         if not rebound or name not in rebound:

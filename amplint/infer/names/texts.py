@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from amplint.infer.lattice.joining import options_of
 from amplint.infer.lattice.templated import Template
 from amplint.infer.lattice.values import (
     UNKNOWN,
@@ -53,6 +54,8 @@ def call_method(receiver: Value, name: str, arguments: Arguments) -> Value:
     if name == "format" and isinstance(receiver, Const) and text is not None and len(text) <= MAX_TEXT:
         form = formatted(text)
         return UNKNOWN if form is None else Template("str", None, form)
+    if name in ("startswith", "endswith") and isinstance(receiver, Const) and len(given) == 1 and None in given:
+        return _alike(receiver, name, arguments.positional[0])
     if text is None or arguments.keywords or None in given or name not in (_CHANGES | _ASKS | _PARTS):
         return UNKNOWN
     try:
@@ -67,6 +70,14 @@ def call_method(receiver: Value, name: str, arguments: Arguments) -> Value:
     if isinstance(receiver, Const):
         return Const(made)
     return Text(made) if name in _CHANGES else UNKNOWN
+
+
+def _alike(receiver: Const, name: str, asked: Value) -> Value:
+    """What a string answers where it is asked for one of several, or for any in a tuple; unknown where that differs."""
+    several = asked.items if isinstance(asked, Sequence) and asked.items is not None else options_of(asked)
+    answers = {getattr(receiver.value, name)(text_of(one)) for one in several if text_of(one) is not None}
+    known = len(answers) == 1 and all(isinstance(one, Const) and isinstance(one.value, str) for one in several)
+    return Const(answers.pop()) if known else UNKNOWN
 
 
 def usual_answer(receiver: Value, name: str, arguments: list[Value]) -> bool | None:

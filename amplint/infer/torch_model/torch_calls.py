@@ -319,6 +319,16 @@ def _padded(frame: Frame, _name: str, arguments: Arguments, _node: ast.expr) -> 
     return packed.padded(frame, arguments)
 
 
+def _normal(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
+    """``torch.normal(0, 1, size)`` makes a tensor as ``torch.randn`` does; without a size its operands decide."""
+    size = arguments.get(2, "size")
+    op = find_op(name if size is None else "torch.randn", frame.session.torch_version)
+    if op is None or size is None:
+        return UNKNOWN if op is None else apply(frame, op, arguments, node)
+    where = {key: value for key, value in arguments.keywords.items() if key in ("dtype", "device", "out")}
+    return created(frame, op, Arguments([size], where), node)
+
+
 _SPECIAL: dict[str, Callable[[Frame, str, Arguments, ast.expr], Value]] = {
     **dict.fromkeys((autocast.MODERN, *autocast.LEGACY), _autocast_context),
     **dict.fromkeys(_AUTOCAST_QUERIES, _autocast_query),
@@ -330,6 +340,7 @@ _SPECIAL: dict[str, Callable[[Frame, str, Arguments, ast.expr], Value]] = {
     **dict.fromkeys(_AVAILABLE, _available),
     "torch.cuda.is_bf16_supported": _bfloat16_supported,
     "torch.jit.annotate": _annotated,
+    "torch.normal": _normal,
     **dict.fromkeys(_HAND_BACK, _handed_back),
     **dict.fromkeys(("torch.tensor", "torch.as_tensor", "torch.asarray"), from_data),
     **dict.fromkeys(("torch.nn.Buffer", "torch.nn.parameter.Buffer"), _buffer),
