@@ -363,6 +363,13 @@ def test_a_file_of_no_package_may_be_shown_without_what_binds_its_names(tmp_path
     assert told(path)
 
 
+def test_a_file_of_a_distribution_has_all_that_it_needs(tmp_path: Path) -> None:
+    path = write(tmp_path, {}, BODY="x = x * scale")
+    (tmp_path / "package" / "__init__.py").unlink()
+    (tmp_path / "parts-1.0.dist-info").mkdir()
+    assert not told(path)
+
+
 def test_what_makes_a_module_may_lie_outside_of_the_folder_of_its_file(tmp_path: Path) -> None:
     path = write(tmp_path, {"base": "from torch import nn\n\n\nclass Base(nn.Module):\n    pass\n"})
     inner = tmp_path / "package" / "inner"

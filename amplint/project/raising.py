@@ -7,9 +7,10 @@ import ast
 import builtins
 import collections
 import collections.abc
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from amplint import contents
 from amplint.data import read_table
 from amplint.infer.syntax.bodies import nodes_below
 from amplint.infer.syntax.by_kind import nodes_of_kind
@@ -19,6 +20,7 @@ from amplint.infer.torch_model.torch_names import missing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from amplint.data.newer import Release
     from amplint.source import Source
@@ -49,13 +51,21 @@ def raising(source: Source, release: Release) -> dict[int, Raised]:
     """The names, dotted names and imports of a file that raise wherever they are run with a release of torch, by
     ``id``.
 
-    A file of no package may be a part of a program, shown without what binds its names: none of those counts.
+    A file of no package or distribution may be a part of a program, shown without what binds its names: none of those
+    counts.
     """
     return _raising(source.tree, _is_packaged(source), release)
 
 
 def _is_packaged(source: Source) -> bool:
-    return (source.path.parent / "__init__.py").is_file()
+    """Whether a file is of a package, or of a distribution as it was installed, which has all that its files need."""
+    folder = source.path.parent
+    return (folder / "__init__.py").is_file() or _is_unpacked(folder, contents.age())
+
+
+@lru_cache(maxsize=1024)
+def _is_unpacked(folder: Path, age: int) -> bool:
+    return any(next(above.glob("*.dist-info"), None) for above in (folder, *folder.parents))
 
 
 def _raising(tree: ast.Module, packaged: bool, release: Release) -> dict[int, Raised]:
