@@ -38,8 +38,8 @@ NOT_IMPORTABLE = _possible(
 )
 SWITCHED_OFF = _possible(
     "switched-off",
-    f"{_OPERANDS} {_LOW_PRECISION} {_RUN}",
-    "A constant of the file, which nothing sets to anything else, leaves this out.",
+    f"{_OPERANDS} {_LOW_PRECISION} {_RUN} AMP401 AMP402",
+    "A constant of the file or the function, which nothing sets to anything else, leaves this out.",
 )
 LEFT_OVER = _possible(
     "left-over",

@@ -25,12 +25,24 @@ class LeftOut(NamedTuple):
 @once_for_each_node
 def left_out(tree: ast.Module) -> tuple[LeftOut, ...]:
     """What stands below tests that never hold: of names that the top level of the file binds to ``True`` or ``False``,
-    and that nothing else in the file binds."""
+    and that nothing else in the file binds, or that a function so binds to one of these or ``None``."""
     tests = [node for node in nodes_below(tree) if isinstance(node, ast.If)]
     if not tests:
         return ()
     known = constants(tree)
-    return tuple(found for node in tests for found in _left_out(node, known)) if known else ()
+    found = [each for node in tests for each in _left_out(node, known)] if known else []
+    for function in nodes_below(tree):
+        own = _own_constants(function) if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) else {}
+        below = [node for node in nodes_below(function) if isinstance(node, ast.If)] if own else ()
+        found += [each._replace(constants=frozenset()) for node in below for each in _left_out(node, own)]
+    return tuple(found)
+
+
+def _own_constants(function: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, bool]:
+    """The names that a function binds to a constant, in one place, and that nothing else in it binds."""
+    found = _bound_to_constants(function.body, (bool, type(None)))
+    bound = list(_bound(function)) if found else []
+    return {name: value for name, value in found.items() if bound.count(name) == 1}
 
 
 def _left_out(node: ast.If, constants: dict[str, bool]) -> Iterator[LeftOut]:
@@ -57,15 +69,7 @@ def _answer(test: ast.expr, constants: dict[str, bool]) -> bool | None:
 
 def constants(tree: ast.Module) -> dict[str, bool]:
     """The names that the top level of a file binds to ``True`` or ``False``, and that nothing else in it binds."""
-    found = {
-        target.id: statement.value.value
-        for statement in tree.body
-        if isinstance(statement, ast.Assign)
-        and isinstance(statement.value, ast.Constant)
-        and isinstance(statement.value.value, bool)
-        for target in statement.targets
-        if isinstance(target, ast.Name)
-    }
+    found = _bound_to_constants(tree.body, (bool,))
     if not found:
         return {}
     bound = list(_bound(tree))
@@ -74,8 +78,20 @@ def constants(tree: ast.Module) -> dict[str, bool]:
     return {name: value for name, value in found.items() if bound.count(name) == 1}
 
 
-def _bound(tree: ast.Module) -> Iterator[str]:
-    """Every name that is bound anywhere in a file, once for each place, and what may bind names by text."""
+def _bound_to_constants(body: list[ast.stmt], kinds: tuple[type, ...]) -> dict[str, bool]:
+    return {
+        target.id: bool(statement.value.value)
+        for statement in body
+        if isinstance(statement, ast.Assign)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, kinds)
+        for target in statement.targets
+        if isinstance(target, ast.Name)
+    }
+
+
+def _bound(tree: ast.AST) -> Iterator[str]:
+    """Every name that is bound anywhere in a file or function, once for each place, and what may bind names by text."""
     for node in nodes_below(tree):
         if isinstance(node, ast.Name):
             if not isinstance(node.ctx, ast.Load) or node.id in _ANY:
