@@ -34,6 +34,7 @@ from urllib.parse import unquote
 from amplint import contents, requirement_files
 from amplint.config import NEWEST_TORCH, parse_toml
 from amplint.data import read_table
+from amplint.distributions import distribution_of, distributions_in
 from amplint.frozen import dataclass
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def torch_range(folder: Path) -> TorchRange:
 
 @lru_cache(maxsize=4096)
 def _required(folder: str, age: int) -> TorchRange | None:
-    released = _distribution_of(folder, age)
+    released = distribution_of(folder, age)
     if released is not None:
         stated = _read(released, _in_metadata)
         if stated is not None:
@@ -88,32 +89,9 @@ def _required(folder: str, age: int) -> TorchRange | None:
         names = []
     found = _installable(_stated(Path(folder), sorted(names)), _pythons(Path(folder), names))
     parent, own = os.path.split(folder)
-    if found is not None or ".git" in names or parent == folder or own in _distributions(parent, age):
+    if found is not None or ".git" in names or parent == folder or own in distributions_in(parent, age):
         return found
     return _required(parent, age)
-
-
-@lru_cache(maxsize=4096)
-def _distribution_of(folder: str, age: int) -> Path | None:
-    """The metadata of the installed or unpacked distribution that a folder belongs to."""
-    parent, own = os.path.split(folder)
-    if parent == folder or os.path.exists(os.path.join(folder, ".git")):
-        return None
-    return _distributions(parent, age).get(own) or _distribution_of(parent, age)
-
-
-@lru_cache(maxsize=4096)
-def _distributions(folder: str, age: int) -> dict[str, Path]:
-    """The packages that are installed or unpacked in a folder, each with the metadata of its distribution."""
-    found: dict[str, Path] = {}
-    for record in sorted(Path(folder).glob("*.dist-info/RECORD")):
-        try:
-            lines = record.read_text(encoding="utf-8").splitlines()
-        except (OSError, ValueError):
-            continue
-        tops = {top for top, below, _ in (line.partition("/") for line in lines) if below}
-        found |= dict.fromkeys(tops, record.with_name("METADATA"))
-    return found
 
 
 def _stated(folder: Path, names: list[str]) -> TorchRange | None:

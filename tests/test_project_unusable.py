@@ -366,7 +366,9 @@ def test_a_file_of_no_package_may_be_shown_without_what_binds_its_names(tmp_path
 def test_a_file_of_a_distribution_has_all_that_it_needs(tmp_path: Path) -> None:
     path = write(tmp_path, {}, BODY="x = x * scale")
     (tmp_path / "package" / "__init__.py").unlink()
-    (tmp_path / "parts-1.0.dist-info").mkdir()
+    record = tmp_path / "parts-1.0.dist-info" / "RECORD"
+    record.parent.mkdir()
+    record.write_text(f"{path.relative_to(tmp_path).as_posix()},,\n")
     assert not told(path)
 
 

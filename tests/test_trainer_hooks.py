@@ -31,7 +31,15 @@ class Model(pl.{base}):
         return F.binary_cross_entropy(score, target)
 """
 HOOKS = ("on_validation_epoch_end", "on_train_batch_start", "validation_epoch_end", "test_step_end", "on_fit_start")
-STEPS = ("training_step", "validation_step", "test_step", "predict_step", "forward", "on_before_backward")
+STEPS = (
+    "on_refine_end",
+    "training_step",
+    "validation_step",
+    "test_step",
+    "predict_step",
+    "forward",
+    "on_before_backward",
+)
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ class Attention(nn.Module):
     def __init__(self):
         super().__init__()
         self.qkv = nn.Linear(8, 24)
+        self.fast = self.slow = False
         self.asked = {asked}
 
     def forward(self, x, mask):
@@ -67,6 +68,7 @@ OPEN = (
     "torch.__version__ >= x.least",
     "hasattr(self, 'flash')",
     'torch.__version__ == "2.1.0"',
+    "not any([self.fast, self.slow])",
 )
 
 

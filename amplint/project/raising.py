@@ -7,11 +7,12 @@ import ast
 import builtins
 import collections
 import collections.abc
-from functools import cache, lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from amplint import contents
 from amplint.data import read_table
+from amplint.distributions import distribution_of
 from amplint.infer.syntax.bodies import nodes_below
 from amplint.infer.syntax.by_kind import nodes_of_kind
 from amplint.infer.syntax.references import references, unbound
@@ -20,7 +21,6 @@ from amplint.infer.torch_model.torch_names import missing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from amplint.data.newer import Release
     from amplint.source import Source
@@ -60,12 +60,7 @@ def raising(source: Source, release: Release) -> dict[int, Raised]:
 def _is_packaged(source: Source) -> bool:
     """Whether a file is of a package, or of a distribution as it was installed, which has all that its files need."""
     folder = source.path.parent
-    return (folder / "__init__.py").is_file() or _is_unpacked(folder, contents.age())
-
-
-@lru_cache(maxsize=1024)
-def _is_unpacked(folder: Path, age: int) -> bool:
-    return any(next(above.glob("*.dist-info"), None) for above in (folder, *folder.parents))
+    return (folder / "__init__.py").is_file() or distribution_of(str(folder), contents.age()) is not None
 
 
 def _raising(tree: ast.Module, packaged: bool, release: Release) -> dict[int, Raised]:

@@ -2,8 +2,8 @@
 
 Training with ``precision="bf16-mixed"`` runs ``training_step``, ``validation_step``, ``test_step`` and
 ``predict_step`` under autocast, and everything else that it calls outside of it. That was seen by asking for autocast
-in each hook of a module and of a callback, in Lightning 1.9.5 and 2.6. With manual optimization a module itself calls
-for what surrounds backward and the optimizer's step, within its step: these hooks may run under autocast.
+in each hook of a module and of a callback, in Lightning 1.9.5 and 2.6. With manual optimization a module calls for
+backward and the optimizer's step within its own step: the hooks around these then run under autocast.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ from amplint.infer.names.classes import LIGHTNING, ancestry
 if TYPE_CHECKING:
     from amplint.infer.names.definitions import Function
 
-_BETWEEN_STEPS = re.compile(r"on_\w+_(start|end)|\w+_(epoch|step)_end|setup|teardown|configure_optimizers")
+_BETWEEN_STEPS = re.compile(
+    r"on_(fit|sanity_check|(train|validation|test|predict)(_batch|_epoch)?)_(start|end)"
+    r"|(training|validation|test)_(epoch|step)_end|setup|teardown|configure_optimizers"
+)
 _HOOKED = frozenset(f"{package}.{name}" for package in LIGHTNING for name in ("LightningModule", "Callback"))
 
 

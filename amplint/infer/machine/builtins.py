@@ -244,22 +244,23 @@ def demanded(tree: ast.Module) -> frozenset[int]:
 
 
 def _of_all(frame: Frame, answers: Sequence, wanted: bool) -> Value:
-    """``all(answers)`` where ``wanted`` is true, else ``any(answers)``: known where no answer stands against it."""
+    """``all(answers)`` where ``wanted`` is true, else ``any(answers)``: known where torch gives each, and none stands
+    against it."""
     given = answers.items if answers.items is not None else (element_of(frame.session, answers),)
-    alike = all(isinstance(answer, Const) and bool(answer.value) == wanted for answer in given)
-    return Const(wanted) if alike else Number("bool")
+    alike = all(isinstance(each, AutocastFlag) and (each.off if wanted else each.on) == 0 for each in given)
+    return versions.answer(frame.session, holds=wanted) if given and alike else Number("bool")
 
 
 def _in_torch(frame: Frame, place: TorchName, arguments: Arguments) -> Value:
     """``hasattr(torch.nn.functional, "rms_norm")``, by what the release has that is judged."""
-    asked, lanes = arguments.get(1, "name"), frame.session.all_lanes
+    asked = arguments.get(1, "name")
     if not isinstance(asked, Const):
         return Number("bool")
     name, release = f"{place.name}.{asked.value}", frame.session.torch_version
     held = has(name, release)
     if held is None and release >= measured_release() and find_op(canonical(name), release) is not None:
         held = True
-    return Number("bool") if held is None else AutocastFlag(lanes, 0) if held else AutocastFlag(0, lanes)
+    return Number("bool") if held is None else versions.answer(frame.session, holds=held)
 
 
 def _isinstance(value: Value, kinds: Value) -> Value:

@@ -15,6 +15,7 @@ from amplint.infer.lattice.values import (
     NONE,
     UNKNOWN,
     Builtin,
+    Const,
     External,
     Layer,
     Mapping,
@@ -35,7 +36,7 @@ from amplint.infer.state.dispatch import call, evaluate
 from amplint.infer.state.frame import Frame, grown
 from amplint.infer.state.session import Applied
 from amplint.infer.syntax.unchanging import replace
-from amplint.infer.torch_model import autocast, modules, optimizers, siblings, tensors, torch_calls
+from amplint.infer.torch_model import autocast, modules, optimizers, siblings, tensors, torch_calls, versions
 from amplint.infer.torch_model.attention_kernels import find_kernel
 from amplint.infer.torch_model.extensions import handed_over
 from amplint.infer.torch_model.torch_ops import find_op
@@ -185,7 +186,7 @@ def _accepts(value: Value, arguments: Arguments) -> bool:
 def _call_builtin(frame: Frame, callee: Builtin, arguments: Arguments, node: ast.expr) -> Value:
     kind, _, name = callee.name.partition(".")
     if kind == "text" and callee.receiver is not None:
-        return texts.call_method(callee.receiver, name, arguments)
+        return _of_torch(frame, callee.receiver, texts.call_method(callee.receiver, name, arguments))
     if kind == "unknown":
         into_unknown(frame, arguments, node)
         return tensors.unknown_method(frame, name, arguments, node)
@@ -215,6 +216,13 @@ def _call_builtin(frame: Frame, callee: Builtin, arguments: Arguments, node: ast
     if isinstance(callee.receiver, Sequence) and name == "" and kind in ("append", "extend", "insert"):
         return _grow_list(frame, callee, arguments, node)
     return builtins.call_builtin(frame, callee, arguments, node)
+
+
+def _of_torch(frame: Frame, text: Value, answer: Value) -> Value:
+    """What a method of a string gives; an answer about a version is torch's own."""
+    if not isinstance(text, versions.Version) or not isinstance(answer, Const) or not isinstance(answer.value, bool):
+        return answer
+    return versions.answer(frame.session, holds=answer.value)
 
 
 def _grow_list(frame: Frame, callee: Builtin, arguments: Arguments, node: ast.expr) -> Value:

@@ -35,7 +35,7 @@ from amplint.infer.lattice.values import (
 )
 from amplint.infer.machine import containers, families
 from amplint.infer.machine.builtins import BUILTIN_NAMES
-from amplint.infer.machine.guards import compare_dtypes, device_test, split, truth, usually
+from amplint.infer.machine.guards import compare_dtypes, compare_versions, device_test, split, truth, usually
 from amplint.infer.machine.narrowing import narrow
 from amplint.infer.machine.objects import binding_evaluator, function_value, get_attribute, is_missing, set_attribute
 from amplint.infer.machine.operators import binary_operator, unary_operator
@@ -46,7 +46,6 @@ from amplint.infer.state.meeting import binds
 from amplint.infer.state.session import OutOfBudget
 from amplint.infer.syntax.bodies import nodes_below, once_for_each_node
 from amplint.infer.syntax.late import bound_inside
-from amplint.infer.torch_model import versions
 from amplint.infer.torch_model.layer_lists import iterated
 
 if TYPE_CHECKING:
@@ -235,10 +234,11 @@ def _unary(frame: Frame, node: ast.UnaryOp) -> Value:
 def _compare(frame: Frame, node: ast.Compare) -> Value:
     operands = [evaluate(frame, node.left), *(evaluate(frame, c) for c in node.comparators)]
     left, right = operands[0], operands[1]
-    flag = compare_dtypes(left, node.ops[0], right) if len(node.ops) == 1 and isinstance(left, DTypeValue) else None
-    flag = versions.compared(frame.session, left, node.ops[0], right) if len(node.ops) == 1 and flag is None else flag
-    if flag is not None:
-        return flag
+    if len(node.ops) == 1:
+        of_dtypes = compare_dtypes(left, node.ops[0], right) if isinstance(left, DTypeValue) else None
+        flag = of_dtypes or compare_versions(frame, left, node.ops[0], right)
+        if flag is not None:
+            return flag
     if len(node.ops) == 1 and isinstance(node.ops[0], (ast.Is, ast.IsNot, ast.In, ast.NotIn)):
         return Number("bool")
     if isinstance(operands[0], Device) and len(operands) == 2:

@@ -187,9 +187,9 @@ def _compare(frame: Frame, left: ast.expr, op: ast.cmpop, right: ast.expr) -> tu
     if isinstance(a, DTypeValue):
         flag = compare_dtypes(a, op, b)
         return (flag.on & live, flag.off & live) if flag is not None else (live, live)
-    answer = versions.compared(frame.session, a, op, b)
-    if answer is not None:
-        return answer.on & live, answer.off & live
+    flag = compare_versions(frame, a, op, b)
+    if flag is not None:
+        return flag.on & live, flag.off & live
     if isinstance(a, Const):
         outcome = _outcome(a, op, b)
         if outcome is not None and settled(frame, left) and settled(frame, right):
@@ -209,6 +209,15 @@ def _outcome(value: Const, op: ast.cmpop, other: Value) -> bool | None:
     if not numbers and not isinstance(op, (ast.Eq, ast.NotEq)):
         return None
     return COMPARISONS[type(op)](value.value, other.value)
+
+
+_ORDER = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+
+
+def compare_versions(frame: Frame, left: Value, op: ast.cmpop, right: Value) -> AutocastFlag | None:
+    """The answer of ``torch.__version__ >= "2.0"`` and the like; None where it cannot be told."""
+    holds = versions.compared(left, right, COMPARISONS[type(op)]) if isinstance(op, _ORDER) else None
+    return None if holds is None else versions.answer(frame.session, holds=holds)
 
 
 def compare_dtypes(left: DTypeValue, op: ast.cmpop, right: Value) -> AutocastFlag | None:

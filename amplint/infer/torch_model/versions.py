@@ -5,10 +5,8 @@
 
 from __future__ import annotations
 
-import ast
-import operator
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from amplint.frozen import dataclass
 from amplint.infer.lattice.contexts import AutocastFlag
@@ -32,12 +30,6 @@ PARSERS = frozenset(
     }
 )
 """What makes a version of a string."""
-_ORDER: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,21 +54,24 @@ def parsed(arguments: Arguments) -> Version | None:
     return Version(given.value) if known and isinstance(given, Const) else None
 
 
-def compared(session: Session, left: Value, op: ast.cmpop, right: Value) -> AutocastFlag | None:
-    """The answer of a comparison by order with a version; None for any other.
+def compared(left: Value, right: Value, compare: Callable[[object, object], bool]) -> bool | None:
+    """How two values compare of which one is a version; None where neither is, or that is not known.
 
     An older release that the project allows may answer otherwise. It is not asked for that alone: files that compare
     versions would be analysed twice.
     """
-    if type(op) not in _ORDER or not isinstance(left, Const) or not isinstance(right, Const):
+    if not isinstance(left, Const) or not isinstance(right, Const):
         return None
     if not isinstance(left, Version) and not isinstance(right, Version):
         return None
     one, other = _parsed(left.value), _parsed(right.value)
-    if one is None or other is None:
-        return None
-    everywhere = session.all_lanes
-    return AutocastFlag(everywhere, 0) if _ORDER[type(op)](one, other) else AutocastFlag(0, everywhere)
+    return None if one is None or other is None else compare(one, other)
+
+
+def answer(session: Session, *, holds: bool) -> AutocastFlag:
+    """What torch itself answers, in all scenarios: nobody sets it to anything else, as they may a constant."""
+    lanes = session.all_lanes
+    return AutocastFlag(lanes, 0) if holds else AutocastFlag(0, lanes)
 
 
 @cache
