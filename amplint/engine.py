@@ -287,7 +287,7 @@ def _judged(
     from amplint.telling import standing, weighed
 
     scenarios = (CONTROL, *(scenario for scenario in options.judged_in(release) if scenario != CONTROL))
-    oldest = torch.oldest if options.torch_version or torch.stated_in else None
+    oldest = torch.oldest if options.torch_version or torch.bounded else None
     judging = Judging(scenarios, options.device, release, oldest, options.scenarios is not None)
     try:
         facts = judging.facts(source)

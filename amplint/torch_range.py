@@ -59,11 +59,15 @@ _LARGEST = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class TorchRange:
-    """The oldest and the newest release (major, minor) that a file has to run with, and the file that says so."""
+    """The oldest and the newest release (major, minor) that a file has to run with, and the file that says so.
+
+    ``bounded``: that states the oldest, which else is the newest.
+    """
 
     oldest: Release
     newest: Release
     stated_in: Path | None = None
+    bounded: bool = False
 
     def before(self, changes: Iterable[Release]) -> list[Release]:
         """The releases to judge besides the newest, newest first: of those allowed, the last before each change."""
@@ -115,9 +119,14 @@ def _stated(folder: Path, names: list[str]) -> TorchRange | None:
     ):
         stated = [found for name in group if (found := _read(folder / name, reader)) is not None]
         if stated:
-            oldest, newest = min(one.oldest for one in stated), max(one.newest for one in stated)
-            return TorchRange(oldest, newest, stated[0].stated_in)
+            return replace(_union(stated), stated_in=stated[0].stated_in)
     return None
+
+
+def _union(ranges: list[TorchRange]) -> TorchRange:
+    """A range with all that some allow."""
+    oldest, newest = min(one.oldest for one in ranges), max(one.newest for one in ranges)
+    return TorchRange(oldest, newest, bounded=any(one.bounded for one in ranges))
 
 
 _USUAL_LIST = "requirements.txt"
@@ -173,9 +182,7 @@ def _read(path: Path, reader: Callable[[Path], Iterable[Requirement]]) -> TorchR
         ranges = [found for requirement in reader(path) if (found := _allowed(requirement)) is not None]
     except (OSError, ValueError, RecursionError):
         return None
-    if not ranges:
-        return None
-    return TorchRange(min(oldest for oldest, _ in ranges), max(newest for _, newest in ranges), path)
+    return replace(_union(ranges), stated_in=path) if ranges else None
 
 
 def _text(path: Path) -> str:
@@ -283,14 +290,14 @@ def _named(text: str) -> str:
     return f"{name}=={version}" if rest.partition("#")[0].endswith(".whl") else name
 
 
-def _allowed(requirement: Requirement) -> tuple[Release, Release] | None:
-    """The oldest and newest release (major, minor) that a requirement supports; None where it allows none known."""
+def _allowed(requirement: Requirement) -> TorchRange | None:
+    """The releases that a requirement supports; None where it allows none known."""
     from packaging.specifiers import SpecifierSet
     from packaging.version import InvalidVersion, Version
 
     specifiers = [specifier for specifier in requirement.specifier if specifier.operator != "!="]
     if not specifiers:
-        return NEWEST_TORCH, NEWEST_TORCH
+        return TorchRange(NEWEST_TORCH, NEWEST_TORCH)
     for specifier in specifiers:
         if specifier.operator in ("==", "===") and "*" not in specifier.version:
             try:
@@ -298,7 +305,7 @@ def _allowed(requirement: Requirement) -> tuple[Release, Release] | None:
             except InvalidVersion:
                 return None
             release = min((exact[0], exact[1] if len(exact) > 1 else 0), NEWEST_TORCH)
-            return release, release
+            return TorchRange(release, release, bounded=True)
     allowed = SpecifierSet(",".join(map(str, requirement.specifier)))
     matching = [
         release
@@ -307,6 +314,6 @@ def _allowed(requirement: Requirement) -> tuple[Release, Release] | None:
     ]
     if not matching:
         future = any(allowed.contains(f"{NEWEST_TORCH[0]}.{NEWEST_TORCH[1] + n}.0") for n in range(1, 20))
-        return (NEWEST_TORCH, NEWEST_TORCH) if future else None
+        return TorchRange(NEWEST_TORCH, NEWEST_TORCH, bounded=True) if future else None
     bounded = any(specifier.operator in _LOWER_BOUNDS for specifier in specifiers)
-    return (matching[0] if bounded else matching[-1]), matching[-1]
+    return TorchRange(matching[0] if bounded else matching[-1], matching[-1], bounded=bounded)

@@ -167,3 +167,44 @@ def test_a_model_converted_where_it_was_made(tmp_path: Path) -> None:
     )
     found = check_file(Source(tmp_path / "net.py", code.encode()), Options(RULES)).findings
     assert not found
+
+
+STACK = """
+
+class Stack(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.parts = nn.ModuleList([Part() for _ in range(2)])
+
+    def forward(self, x):
+        for part in self.parts:
+            x = part(x)
+        return x
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "fits"),
+    [
+        ("Stack().float()", True),
+        ("Stack().to('cpu').float()", True),
+        ("nn.Sequential(Stack(), nn.ReLU()).float()", True),
+        ("nn.Sequential(Stack(), nn.ReLU())", False),
+    ],
+)
+def test_a_conversion_reaches_objects_in_lists(tmp_path: Path, made: str, fits: bool) -> None:
+    code = text("def forward(self, x):\n    return self.wide(x.float())\n", f"self.wide = {made}\n") + STACK
+    code = code.replace("return self.fc(x)\n", "return self.fc(x)  # expect\n", 1)
+    torch.set_default_dtype(torch.bfloat16)
+    try:
+        model = net(code)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    if fits:
+        assert model(torch.ones(2, 4)) is not None
+    else:
+        with pytest.raises(RuntimeError, match="same dtype"):
+            model(torch.ones(2, 4))
+    found = check_file(Source(tmp_path / "net.py", code.encode()), Options(RULES)).findings
+    told = [f.span.start.row for f in found if "bf16-mixed-params" in f.scenarios]
+    assert told == ([] if fits else [row for row, line in enumerate(code.splitlines(), 1) if "# expect" in line])

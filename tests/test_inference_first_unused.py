@@ -37,7 +37,7 @@ class Poles(nn.Module):
 @pytest.mark.parametrize(
     ("then", "scenarios"),
     [
-        ("radius = torch.polar(radius, self.nu)", {"fp16"}),
+        ("radius = torch.polar(radius, self.nu)", set()),
         ("torch.linalg.inv(radius.diag())", set()),
         ("radius.detach().numpy()", {"fp16"}),
         ("if self.training: torch.linalg.inv(radius.diag())", {"fp16", "bf16", "bf16-mixed-params"}),
@@ -57,6 +57,45 @@ def test_what_a_function_rounds_before_it_raises_is_not_used(then: str, scenario
             net(torch.ones(4, dtype=torch.bfloat16))
     else:
         net(torch.ones(4, dtype=torch.bfloat16))
+
+
+SPECTRUM = """\
+import torch
+from torch import nn
+
+
+class Spectrum(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mix = nn.Linear(8, 8)
+
+    def forward(self, x):
+        x = self.mix(x)
+        return torch.fft.rfft(x), torch.complex(x, x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("requires", "version", "row"),
+    [
+        ("torch", None, None),
+        ("torch>=2.15", None, 12),
+        ("torch<2.14", None, 12),
+        ("torch", (2, 13), 12),
+        ("torch", (2, 15), 12),
+    ],
+)
+def test_what_raises_first_in_a_release_that_may_be_used_hides_what_follows(
+    requires: str, version: tuple[int, int] | None, row: int | None, tmp_path: Path
+) -> None:
+    """cuFFT takes bfloat16 from torch 2.14 on; ``torch.complex`` never does."""
+    (tmp_path / "pyproject.toml").write_text(f"[project]\nname = 'spectrum'\ndependencies = ['{requires}']\n")
+    (tmp_path / "net.py").write_text(SPECTRUM)
+    rules = tuple(rule for rule in load_rules() if rule.code == "AMP305")
+    found = check_file(tmp_path / "net.py", Options(rules, torch_version=version)).findings
+    told = [f.message.split()[0] for f in found if "autocast-bf16" in f.scenarios]
+    newer = requires == "torch>=2.15" or version == (2, 15)
+    assert told == ([] if row is None else ["complex"] if newer else ["rfft"])
 
 
 UNSURE = """\

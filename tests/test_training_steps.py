@@ -251,6 +251,26 @@ CASES = {
 
         region = autocast
     """,
+    "never updated, where the next pass raises as it unscales": """
+        def train(model, optimizer, loader):
+            scaler = GradScaler()
+            for x in loader:
+                with autocast():
+                    loss = model(x).mean()
+                scaler.scale(loss).backward()
+                scaler.unscale_(optimizer)  # AMP402
+                clip_grad_norm_(model.parameters(), 1.0)
+                scaler.step(optimizer)
+    """,
+    "never updated, where nothing unscales": """
+        def train(model, optimizer, loader):
+            scaler = GradScaler()
+            for x in loader:
+                with autocast():
+                    loss = model(x).mean()
+                scaler.scale(loss).backward()
+                scaler.step(optimizer)  # AMP402
+    """,
     "optimizers in a list are several": """
         def train(model, optimizers, loader):
             scaler = GradScaler()

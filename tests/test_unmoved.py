@@ -73,6 +73,9 @@ UNMOVED = (
     "torch.arange(4)",
     "torch.arange(4).float()",
     "torch.ones(2, 4).exp()[:1]",
+    "(torch.arange(4) > 2)",
+    "(torch.arange(4) >= torch.arange(4)).float()",
+    "torch.sparse.FloatTensor(4, 4).to_dense()",
     "torch.zeros_like(torch.ones(2, 4))",
     "torch.ones(4).new_zeros(4)",
     "x.new_zeros(4).cpu()",
@@ -98,6 +101,8 @@ MOVED = (
     "x.new_zeros(4)",
     "self.inner.weight.new_zeros(4)",
     "self.gate[torch.arange(4)]",
+    "(torch.arange(4, device=x.device) > 2)",
+    "(x > torch.tensor(0.5))",
     "x",
 )
 

@@ -177,11 +177,59 @@ def test_a_public_method_that_raises_first_is_no_other_way_in(tmp_path: Path) ->
         (within.replace("FIRST", "x = self.embed(x)"), ["AMP104"]),
         (MODEL.replace("FIRST", RAISES) + other.replace("FIRST", RAISES), []),
         (MODEL.replace("FIRST", RAISES) + other.replace("FIRST", "x = self.embed(x)"), ["AMP104"]),
+        (MODEL.replace("FIRST", RAISES) + "\n    def reset(self):\n        for b in self.blocks: b.eval()\n", []),
+        (MODEL.replace("FIRST", RAISES) + "\n    def run(self, x):\n        for b in self.blocks: b(x)\n", ["AMP104"]),
     ]
     for number, (model, expected) in enumerate(cases):
         folder = tmp_path / str(number)
         folder.mkdir()
         assert (number, told(folder, norm=NORM, model=model)) == (number, expected)
+
+
+FIRST_LAYER = """
+from torch import nn
+
+class First(nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        self.inner = nn.Linear(channels, channels)
+
+    def forward(self, x):
+        return self.inner(x.float())
+"""
+LAYERS = """
+from torch import nn
+from .first import First
+from .norm import Norm
+
+class Layers(nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        self.first = First(channels)
+        self.norm = Norm(32, channels)
+
+    def forward(self, x):
+        for row in x:
+            fitted = self.step(row)
+        return fitted
+
+    def step(self, row):
+        FIRST
+        return self.norm(row)
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "expected"),
+    [
+        ("row = self.first(row)", []),
+        ("row = self.first(row) if self.training else row", ["AMP104"]),
+        ("row = self.norm(row) + self.first(row)", ["AMP104"]),
+    ],
+)
+def test_behind_what_raises_in_a_third_file_nothing_is_reached(first: str, expected: list[str], tmp_path: Path) -> None:
+    norm = NORM.partition("def norm")[0]
+    assert told(tmp_path, norm=norm, first=FIRST_LAYER, layers=LAYERS.replace("FIRST", first)) == expected
 
 
 BUILDER = """

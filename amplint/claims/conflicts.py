@@ -17,6 +17,7 @@ from amplint.judge.certainty import ASSUMED
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
+    from pathlib import Path
 
     from amplint.finding import Place
     from amplint.infer.state.facts import Event, FileFacts, Use
@@ -53,6 +54,16 @@ def unused(facts: FileFacts, row: int) -> frozenset[str]:
     around = (n.lineno for n in functions if n.lineno <= row <= (n.end_lineno or n.lineno))
     ends = early_ends(facts).get(max(around, default=0), {})
     return frozenset(name for name, end in ends.items() if end)
+
+
+def met_behind(facts: FileFacts) -> Iterator[tuple[Path, int, str]]:
+    """The lines of other files, each with a scenario, whose operands disagree for what this file calls only behind
+    something that raises in that scenario."""
+    for (path, row), seen in _judged(facts).elsewhere.items():
+        for name in {name for scenarios, _ in seen for name in scenarios}:
+            met = [before.get(name, 0) for scenarios, before in seen if name in scenarios]
+            if all(what in _judged(facts).refused for what in met):
+                yield path, row, name
 
 
 @lru_cache(maxsize=4)
@@ -92,6 +103,9 @@ class _Judged:
         self._before_node: dict[ast.expr | ast.stmt, list[dict[str, int]]] = {}
         self._before_use: dict[int, list[dict[str, int]]] = {}
         self.failures = Failures()
+        self.elsewhere: dict[tuple[Path, int], list[tuple[tuple[str, ...], dict[str, int]]]] = {}
+        """By line of another file on which operands disagree, and each time that they do: in which scenarios, and what
+        raises before in some."""
         self._confirming: dict[int, Conflict] = {}
         self._chains: dict[int, list[set[int]]] = {}
         """By operation: the functions that ran, each time that its operands disagreed."""
@@ -141,6 +155,8 @@ class _Judged:
         conflict = conflict_of(self._facts, found, event.chain[0].function, lanes, standing)
         if not event.own:
             if standing.told:
+                before = self.failures.scenarios_before(event, found.node)
+                self.elsewhere.setdefault((event.path, found.node.lineno), []).append((conflict.scenarios, before))
                 self.refused.add(id(found.node))
                 self.failures.conflict(event, conflict, definite=definite)
             return

@@ -78,6 +78,8 @@ def _step(facts: FileFacts, moment: Moment) -> _Judgement:
         cause = Cause(facts.path, facts.span(update.event.node), "updates the scale of these gradients")
         raises = all(state.gradients is Gradients.SCALED for state in moment.states)
         return message, Severity.ERROR, FORCED if raises else ASSUMED, (cause,)
+    if _unscaled_again(facts, moment):
+        return None
     again = _again(moment, "stepped")
     if again is not None:
         return f"steps a second time before {scaler}.update()", Severity.ERROR, again, ()
@@ -170,6 +172,15 @@ def _again(moment: Moment, which: str) -> Standing | None:
         return FORCED
     some = any(before) and not moment.blurred and bool(moment.loops) and not varies(moment)
     return ASSUMED if some else None
+
+
+def _unscaled_again(facts: FileFacts, moment: Moment) -> bool:
+    """Whether what was stepped before was also unscaled before, by a call that raises when it is run again."""
+    pair = moment.event.pair
+    if not all(pair <= state.unscaled for state in moment.states):
+        return False
+    unscaling = facts.training.moments_of(Step.UNSCALE, scaler=moment.event.scaler)
+    return any(other.event.pair == pair and _unscale(facts, other) is not None for other in unscaling)
 
 
 def _scales(facts: FileFacts) -> bool:

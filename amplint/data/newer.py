@@ -30,6 +30,12 @@ def _release(text: str) -> Release:
     return int(major), int(minor)
 
 
+@cache
+def measured() -> Release:
+    """The release that the tables were measured on."""
+    return _release(read_table("newer.json")["base"])
+
+
 def changed_names(table: str) -> list[str]:
     """The names whose entries changed or are new."""
     return list(_changes(table))

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from amplint import contents
-from amplint.claims.conflicts import early_ends
+from amplint.claims.conflicts import early_ends, met_behind
 from amplint.infer.entry.analysis import analyse
 from amplint.infer.lattice.strength import Strength
 from amplint.infer.state.facts import Mismatch
@@ -54,6 +54,11 @@ class Judging(NamedTuple):
         """The operations in other files whose operands disagree for what this one passes; none if it cannot be read."""
         return _found(path, self, contents.age()).brought
 
+    def meets_behind(self, path: Path) -> frozenset[Failure]:
+        """Those operations in other files whose operands disagree for what this one calls, but only where something
+        raises before them; none if it cannot be read."""
+        return _found(path, self, contents.age()).behind
+
 
 class Failure(NamedTuple):
     """An operation whose operands disagree: where it stands, and in which scenario."""
@@ -69,6 +74,7 @@ class _Found(NamedTuple):
     ends: Ends
     ends_called: Ends
     brought: frozenset[Failure]
+    behind: frozenset[Failure]
 
 
 @lru_cache(maxsize=512)
@@ -76,8 +82,9 @@ def _found(path: Path, judging: Judging, age: int) -> _Found:
     try:
         facts = judging.facts(Source(path, contents.read(path)))
     except (OSError, SourceError, RecursionError):
-        return _Found({}, {}, frozenset())
-    return _Found(early_ends(facts), early_ends(facts, called=True), frozenset(_brought_about(facts)))
+        return _Found({}, {}, frozenset(), frozenset())
+    behind = frozenset(Failure(*met) for met in met_behind(facts))
+    return _Found(early_ends(facts), early_ends(facts, called=True), frozenset(_brought_about(facts)), behind)
 
 
 def _brought_about(facts: FileFacts) -> Iterator[Failure]:

@@ -14,12 +14,12 @@ from amplint.infer.syntax.bodies import children, nodes_below, once_for_each_nod
 from amplint.infer.syntax.by_kind import nodes_of_kind
 from amplint.infer.syntax.references import references
 from amplint.infer.torch_model.modules import GIVING_BACK, MODULE_METHODS
-from amplint.project.mentions import Definition, Function
+from amplint.project.mentions import Definition, Function, made_attributes, own_attributes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from amplint.project.mentions import Mention
+    from amplint.project.mentions import Limit, Mention
     from amplint.source import Source
 
 _PARTS = ("children", "named_children", "_modules", "get_submodule")
@@ -66,14 +66,53 @@ def runs_of(attribute: str, files: Iterable[Source] | None) -> list[Run] | None:
 def runs_leading(runs: Iterable[Run], target: Definition, methods: Iterable[str]) -> list[Run] | None:
     """Those of some runs that lead to methods of the class that the object is of, or may; None where it may be run
     elsewhere. A constructor that leads there is such a place; so is all where no method is named, or no class."""
+    leading, defined = _leading(target, methods)
+    if "__init__" in leading or any(not run.called and (run.method in leading or not defined) for run in runs):
+        return None
+    return [run for run in runs if run.called and (run.method in leading or run.method not in defined)]
+
+
+def _leading(target: Definition, methods: Iterable[str]) -> tuple[set[str], set[str]]:
+    """The methods of a class that lead to some of them, and all that it defines; nothing of what is no class, or where
+    no method is named."""
     leading, defined = {*methods}, set[str]()
     if isinstance(target, ast.ClassDef) and leading:
         defined = {s.name for s in target.body if isinstance(s, Function)}
         while more := {name for name, read in _mentioned(target).items() if read & leading} - leading:
             leading |= more
-    if "__init__" in leading or any(not run.called and (run.method in leading or not defined) for run in runs):
-        return None
-    return [run for run in runs if run.called and (run.method in leading or run.method not in defined)]
+    return leading, defined
+
+
+def runs_made_of(
+    file: Source, cls: ast.ClassDef, name: str, target: Definition, methods: Iterable[str], limit: Limit
+) -> bool:
+    """Whether a method that others may call, or one that it calls, leads to some methods of the target, of which
+    attributes hold what is made with a name: not ``forward``, nor private.
+
+    To call torch's own methods of a module, as for its parameters, leads there as little as to call other methods of
+    that class.
+    """
+    functions = {s.name: s for s in cls.body if isinstance(s, Function)}
+    made = {attribute for attribute, names in made_attributes(cls).items() if name in names}
+    leading, defined = _leading(target, methods)
+    parents = _parents(file.tree)
+
+    def leads(node: ast.Attribute) -> bool:
+        runs = _run_by(node, parents, file.tree)
+        return runs is None or any(method in leading or method not in defined for _, method, _ in runs)
+
+    pending = [m for m in functions if m == "__call__" or not (m == "forward" or m.startswith("_"))]
+    reached = {*pending, "forward"}
+    while pending:
+        method = functions[pending.pop()]
+        last = limit(method)
+        further = {attribute for attribute, row in own_attributes(method) if row <= last} & functions.keys() - reached
+        reached |= further
+        pending += further
+        held = (node for node in nodes_of_kind(method, ast.Attribute) if node.attr in made and node.lineno <= last)
+        if any(map(leads, held)):
+            return True
+    return False
 
 
 def running(file: Source, cls: ast.ClassDef, attribute: str) -> frozenset[str]:
@@ -189,8 +228,29 @@ def _run_by(node: ast.expr, parents: dict[int, ast.AST], tree: ast.Module) -> li
         return [] if _is_put_back(parent, node, parents) else None
     if isinstance(parent, ast.Assign):
         return [] if _is_put_back(node, node, parents) else None
+    if isinstance(parent, (ast.For, ast.comprehension)) and parent.iter is node:
+        return _run_by_turns(parent, parents, tree)
+    if isinstance(parent, ast.Subscript) and parent.value is node:
+        return _run_by(parent, parents, tree)
     harmless = (ast.Compare, ast.BoolOp, ast.UnaryOp, ast.If, ast.Delete, ast.Expr)
     return [] if isinstance(parent, harmless) else None
+
+
+def _run_by_turns(
+    loop: ast.For | ast.comprehension, parents: dict[int, ast.AST], tree: ast.Module
+) -> list[_Run] | None:
+    """The same of a loop over what an attribute holds, as each part of it is named there."""
+    if not isinstance(loop.target, ast.Name):
+        return None
+    around = loop if isinstance(loop, ast.For) else parents[id(loop)]
+    found: list[_Run] = []
+    for part in nodes_of_kind(around, ast.Name):
+        if part.id == loop.target.id and isinstance(part.ctx, ast.Load):
+            runs = _run_by(part, parents, tree)
+            if runs is None:
+                return None
+            found += runs
+    return found
 
 
 def _run_through(asked: ast.Attribute, parents: dict[int, ast.AST]) -> _Run:

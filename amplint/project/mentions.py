@@ -8,7 +8,6 @@ from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from amplint.infer.syntax.bodies import children, nodes_below, once_for_each_node
-from amplint.infer.torch_model.modules import MODULE_METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -139,33 +138,6 @@ Limit = Callable[[Function], float]
 """The line of a function behind which nothing of it counts."""
 
 
-def runs_made_of(cls: ast.ClassDef, name: str, limit: Limit) -> bool:
-    """Whether a method that others may call, or one that it calls, runs what is made with a name: not ``forward``, nor
-    private.
-
-    To call torch's own methods of a module, as for its parameters, runs nothing of it.
-    """
-    methods = {s.name: s for s in cls.body if isinstance(s, Function)}
-    made = {attribute for attribute, names in _attributes(methods.values()).items() if name in names}
-    pending = [m for m in methods if m == "__call__" or not (m == "forward" or m.startswith("_"))]
-    reached = {*pending, "forward"}
-    while pending:
-        method = methods[pending.pop()]
-        last = limit(method)
-        further = {attribute for attribute, row in _own_attributes(method) if row <= last} & methods.keys() - reached
-        reached |= further
-        pending += further
-        harmless = {
-            id(node.value)
-            for node in nodes_below(method)
-            if isinstance(node, ast.Attribute) and node.attr in MODULE_METHODS
-        }
-        attributes = (node for node in nodes_below(method) if isinstance(node, ast.Attribute) and node.lineno <= last)
-        if any(node.attr in made and id(node) not in harmless for node in attributes):
-            return True
-    return False
-
-
 def made_of(cls: ast.ClassDef, method: Function, limit: Limit) -> frozenset[str]:
     """Names of what the attributes are made of that a method, and those that it calls, use.
 
@@ -174,7 +146,7 @@ def made_of(cls: ast.ClassDef, method: Function, limit: Limit) -> frozenset[str]
     functions = {s.name: s for s in cls.body if isinstance(s, Function)}
     made = _attributes(functions.values())
     row = limit(method)
-    used = {attribute for attribute, at in _own_attributes(method) if at <= row}
+    used = {attribute for attribute, at in own_attributes(method) if at <= row}
     names = _mentioned(method, row)
     used |= names & functions.keys()
     pending = [*used]
@@ -183,7 +155,7 @@ def made_of(cls: ast.ClassDef, method: Function, limit: Limit) -> frozenset[str]
         inner = functions.get(attribute)
         if inner is not None:
             row = limit(inner)
-            further = {name for name, at in _own_attributes(inner) if at <= row} - used
+            further = {name for name, at in own_attributes(inner) if at <= row} - used
             used |= further
             pending += further
             names |= _mentioned(inner, row)
@@ -238,7 +210,8 @@ def callers(tree: ast.Module) -> dict[str, set[str]]:
     return found
 
 
-def _own_attributes(method: Function) -> Iterator[tuple[str, int]]:
+def own_attributes(method: Function) -> Iterator[tuple[str, int]]:
+    """The attributes of its own object that a method mentions, each with the line."""
     own = _own_name(method)
     for node in nodes_below(method):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == own:

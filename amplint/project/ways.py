@@ -22,7 +22,7 @@ from amplint.project.autocast_devices import is_switched_off
 from amplint.project.callees import Callees
 from amplint.project.files import matching, mentioning, parsed, spelling
 from amplint.project.handed import makers
-from amplint.project.kept import attribute_of, is_spelled_out, running, runs_leading, runs_of
+from amplint.project.kept import attribute_of, is_spelled_out, running, runs_leading, runs_made_of, runs_of
 from amplint.project.leftovers import leftovers_of
 from amplint.project.mentions import (
     Definition,
@@ -35,7 +35,6 @@ from amplint.project.mentions import (
     made_of,
     mentions,
     methods_by_row,
-    runs_made_of,
     takes,
 )
 from amplint.project.passed import Passed
@@ -127,7 +126,7 @@ class Ways:
             return True
         made = row in inner_rows(target)
         methods = frozenset(methods_by_row(target).get(row, ())) if isinstance(target, ast.ClassDef) else frozenset()
-        return all(self._leads_nowhere(target, scenario, made, untyped, methods) for scenario in named)
+        return all(self._leads_nowhere(target, row, scenario, made, untyped, methods) for scenario in named)
 
     def _ends_before_calls(self, target: Definition, row: int, scenario: Scenario) -> bool:
         """Whether a line stands in a method that only its own class calls, where each calling method ends before."""
@@ -228,12 +227,12 @@ class Ways:
         return [s for s in map(self._parse, paths) if s is not None and not is_test(s.tree)]
 
     def _leads_nowhere(
-        self, target: Definition, scenario: Scenario, made: bool, untyped: bool, methods: frozenset[str]
+        self, target: Definition, row: int, scenario: Scenario, made: bool, untyped: bool, methods: frozenset[str]
     ) -> bool:
         constructs = untyped or not scenario.keeps_explicit
-        key = (target.lineno, scenario.name, made, constructs, methods)
+        key = (row, scenario.name, made, constructs, methods)
         if key not in self._known:
-            walks = (_Walk(self, scenario, constructs, asks=asks) for asks in (False, True))
+            walks = (_Walk(self, row, scenario, constructs, asks=asks) for asks in (False, True))
             ends = (walk.ends(self.file, target, methods, made=made) and walk.ended for walk in walks)
             self._known[key] = all(ends)
         return self._known[key]
@@ -288,6 +287,11 @@ class Ways:
         """The operations in other files whose operands disagree for what a file passes."""
         return self._judging.brings_about(file.path) if self._is_asked(file) else frozenset()
 
+    def meets_behind(self, file: Source, row: int, scenario: str) -> bool:
+        """Whether what a file calls gets to a line of the file only where something raises before."""
+        met = self._judging.meets_behind(file.path) if self._is_asked(file) else frozenset()
+        return (self.path, row, scenario) in met
+
     def _is_asked(self, file: Source) -> bool:
         """Whether a file is analysed for this one: as much source as there is time for."""
         if file.path not in self._analysed:
@@ -319,14 +323,16 @@ class Ways:
 
 
 class _Walk:
-    """Follows the ways into a definition backwards, in one scenario; ``ended``: one was seen to end.
+    """Follows the ways into a definition, and to a line of it, backwards, in one scenario; ``ended``: one was seen to
+    end.
 
     ``constructs``: a constructor that runs something ends the way, since nothing is cast yet. ``asks``: files are
     analysed to know what ends; else all does that may.
     """
 
-    def __init__(self, ways: Ways, scenario: Scenario, constructs: bool, *, asks: bool) -> None:
+    def __init__(self, ways: Ways, row: int, scenario: Scenario, constructs: bool, *, asks: bool) -> None:
         self.ended = False
+        self._row = row
         self._asks = asks
         self._constructs = constructs
         self._ways = ways
@@ -355,7 +361,7 @@ class _Walk:
         used = {at: user for at, user in used.items() if not self._ways.is_left(user, at[1])} or used
         used = {at: user for at, user in used.items() if self._ways.is_mentioned(user, at[1])} or used
         self.ended = self.ended or len(used) < len(others)
-        if others and self._is_handed(file, target, [mention for _, mention in used]):
+        if others and self._is_handed(file, target, methods, [mention for _, mention in used]):
             self.ended = True
             return True
         if not others or any(mention.definition is None for _, mention in used):
@@ -364,13 +370,13 @@ class _Walk:
         offered = self._ways.is_exported(file, target.name)
         return all(self._ends_at(user, mention, target, methods, made, offered) for (_, mention), user in used.items())
 
-    def _is_handed(self, file: Source, target: Definition, used: list[Mention]) -> bool:
+    def _is_handed(self, file: Source, target: Definition, methods: frozenset[str], used: list[Mention]) -> bool:
         """Whether a class is only handed on, and each class of its file that makes objects of such ends before it uses
         them: where the file reports that one."""
         if not isinstance(target, ast.ClassDef) or any(mention.called for mention in used):
             return False
         takers = [(cls, name) for cls, name in makers(file.tree) if cls is not target]
-        ending = (self._object_ends(file, cls, name) for cls, name in takers)
+        ending = (self._object_ends(file, cls, name, target, methods) for cls, name in takers)
         return bool(takers) and all(ending) and not self._ways.is_exported(file, target.name)
 
     def _ends_at(
@@ -383,6 +389,9 @@ class _Walk:
         if self._scenario.autocast and mention.called and not made and self._ways.is_switched_off(file, mention.row):
             self.ended = True
             return True
+        if self._is_met_behind(file):
+            self.ended = True
+            return True
         attribute = attribute_of(file, mention) if made else None
         if attribute is not None and not offered and self._is_never_run(file, mention, attribute, target, methods):
             self.ended = True
@@ -392,13 +401,20 @@ class _Walk:
         if self._constructs and mention.called and not made and method is not None and method.name == "__init__":
             self.ended = True
             return True
-        if isinstance(holder, ast.ClassDef) and self._object_ends(file, holder, target.name):
+        if isinstance(holder, ast.ClassDef) and self._object_ends(file, holder, target.name, target, methods):
             self.ended = True
             return True
         around = frozenset[str]()
         if isinstance(holder, ast.ClassDef) and attribute is not None:
             around = running(file, holder, attribute)
         return self.ends(file, holder, around, made=made or not mention.called)
+
+    def _is_met_behind(self, file: Source) -> bool:
+        """Whether what another file calls gets to the line only where something raises before; while no file is asked,
+        whether it may be so."""
+        if self._scenario.autocast or file.path == self._ways.path:
+            return False
+        return not self._asks or self._ways.meets_behind(file, self._row, self._scenario.name)
 
     def _is_never_run(
         self, file: Source, mention: Mention, attribute: str, target: Definition, methods: frozenset[str]
@@ -412,9 +428,12 @@ class _Walk:
         off = self._ways.is_switched_off
         return self._scenario.autocast is not None and all(off(run.file, run.row) for run in leading)
 
-    def _object_ends(self, file: Source, cls: ast.ClassDef, name: str) -> bool:
+    def _object_ends(
+        self, file: Source, cls: ast.ClassDef, name: str, target: Definition, methods: frozenset[str]
+    ) -> bool:
         """Whether calling an object of a class, or of those of its file that derive from it, ends before it uses what
-        is made with a name, and no other method is there to be called that does."""
+        is made with a name, and no other method is there to be called that leads to some methods of that, the
+        target."""
         family = [
             other
             for other in definitions(file.tree).values()
@@ -422,7 +441,8 @@ class _Walk:
             and (other is cls or any(isinstance(base, ast.Name) and base.id == cls.name for base in other.bases))
         ]
         forwards = [forward for one in family for forward in _forwards(one)]
-        if not any(True for _ in _forwards(cls)) or runs_made_of(cls, name, partial(self._end_of, file, cls)):
+        limit = partial(self._end_of, file, cls)
+        if not any(True for _ in _forwards(cls)) or runs_made_of(file, cls, name, target, methods, limit):
             return False
         return all(self._ends_before(file, forward, cls, name) for forward in forwards)
 

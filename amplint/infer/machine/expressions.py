@@ -246,8 +246,9 @@ def _compare(frame: Frame, node: ast.Compare) -> Value:
         return Number("bool") if yes and no else Const(bool(yes))
     tensors = [o for o in operands if isinstance(o, Tensor)]
     if tensors and all(isinstance(o, (Tensor, Const, Number)) for o in operands):
-        sure = any(not t.maybe for t in tensors)
-        return Tensor(frame.session.constant(BOOL), tensors[0].dim, maybe=not sure)
+        sure, host = any(not t.maybe for t in tensors), tensors[0].host
+        together = host if all(t.host == host for t in tensors) else None
+        return Tensor(frame.session.constant(BOOL), tensors[0].dim, maybe=not sure, host=together)
     return Number("bool") if all(isinstance(o, (Const, Number)) for o in operands) else UNKNOWN
 
 

@@ -1,4 +1,7 @@
-"""What a loop runs over: where a list has few items that are known, it runs once for each, in order."""
+"""What a loop runs over: where a list has few items that are known, it runs once for each, in order.
+
+A loop over the layers of a module, however many they are, runs at least once: nobody builds one to hold none.
+"""
 
 from __future__ import annotations
 
@@ -85,9 +88,10 @@ def _rounds(frame: Frame, statement: ast.For | ast.AsyncFor) -> Rounds:
         if len(items) == 1 or len({item.key for item in items}) > 1:
             return Rounds(items, None, True)
         return Rounds(None, items[0], True)
-    source = iterated(frame, source)
+    layers, source = isinstance(source, Layer), iterated(frame, source)
     if isinstance(source, Sequence):
-        return Rounds(None, element_of(frame.session, source), bool(source.items or source.head or source.tail))
+        some = layers or bool(source.items or source.head or source.tail)
+        return Rounds(None, element_of(frame.session, source), some)
     if isinstance(source, Tensor) and not source.maybe:
         return Rounds(None, source.part, False)
     return Rounds(None, UNKNOWN, False)

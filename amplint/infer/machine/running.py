@@ -343,6 +343,9 @@ def bind(frame: Frame, function: Function, arguments: Arguments) -> dict[str, Va
             if promise is UNKNOWN and function.name != "__init__":
                 promise = layer_promised(frame, function, parameter) or UNKNOWN
             bound[parameter.arg] = bound[parameter.arg] if promise is UNKNOWN else promise
+        elif parameter.annotation is not None and _may_be_tensor(bound[parameter.arg]):
+            promise = number_promised(parameter.annotation, None)
+            bound[parameter.arg] = bound[parameter.arg] if promise is UNKNOWN else promise
         dtype = dtype_promised(parameter.annotation) if parameter.annotation is not None else None
         if dtype is not None:
             bound[parameter.arg] = as_promised(frame, bound[parameter.arg], dtype)
@@ -358,6 +361,11 @@ def as_promised(frame: Frame, value: Value, dtype: int) -> Value:
     dtypes = (Lane(dtype, Symbol("promised"), assumed=True),) * frame.session.lanes
     origin = replace(value.origin, dtypes=dtypes) if value.origin is not None else None
     return replace(value, dtypes=dtypes, maybe=False, origin=origin)
+
+
+def _may_be_tensor(value: Value) -> bool:
+    """Whether a value is what a caller passes, a tensor or anything else."""
+    return isinstance(value, Tensor) and value.maybe
 
 
 def _says_nothing(value: Value) -> bool:

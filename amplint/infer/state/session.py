@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from amplint.data.newer import measured
 from amplint.infer.lattice.assumptions import ANY_CALLER, NOTHING_SETTLED, Assumptions, Settled
 from amplint.infer.lattice.dtypes import (
     AUTOCASTABLE,
@@ -135,6 +136,9 @@ class Session:
         self.device = device
         self.torch_version = torch_version
         self.oldest_torch = oldest_torch or torch_version
+        self.oldest_run = min(torch_version, max(oldest_torch or measured(), measured()))
+        """The oldest release that counts for what raises first: of those that the file states, or of all where it
+        states none, from the one on that the tables were measured on."""
         self.project = project
         self.recorder = recorder
         self.lanes = len(scenarios)

@@ -7,7 +7,7 @@ there on in that method; elsewhere the method may have run before or not.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -30,11 +30,13 @@ def convert(frame: Frame, module: Value, dtype: DTypeValue, node: ast.expr) -> V
     """Convert a module in place by the call ``node``; what the call gives."""
     at = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
     if isinstance(module, Layer):
+        for instance in _objects_in(module):
+            _convert_attributes(frame, None, instance, dtype, set())
         made = _changed(frame, module, partial(_converted, frame, dtype=dtype))
         _put(frame, at, module, made, dtype)
         return made
     if isinstance(module, Instance):
-        _convert_attributes(frame, at, module, dtype)
+        _convert_attributes(frame, at, module, dtype, set())
         return module if _is_converted_again(frame) else UNKNOWN
     return UNKNOWN
 
@@ -61,24 +63,41 @@ def _move_attributes(frame: Frame, module: Instance, seen: set[int]) -> None:
     """The same of what an object holds; objects may hold each other."""
     seen.add(id(module))
     for name, value in tuple(module.attributes.items()):
-        if isinstance(value, Instance) and id(value) not in seen:
-            _move_attributes(frame, value, seen)
-        elif isinstance(value, Layer) and _is_left(value):
+        for instance in _objects_in(value):
+            if id(instance) not in seen:
+                _move_attributes(frame, instance, seen)
+        if isinstance(value, Layer) and _is_left(value):
             module.attributes[name] = _changed(frame, value, _anywhere)
             frame.session.changed((identity(module), name))
+
+
+def _objects_in(value: Value) -> Iterator[Instance]:
+    """The objects of the project's classes that a value is, or that the layers in it hold."""
+    pending = [value]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, Instance):
+            yield part
+        elif isinstance(part, Union):
+            pending += part.options
+        elif isinstance(part, Layer):
+            pending += (*_children(part), *part.options.values())
+
+
+def _children(layer: Layer) -> Iterator[Value]:
+    held = layer.children
+    if isinstance(held, Mapping):
+        yield from (*held.items.values(), *((held.other,) if held.other is not None else ()))
+    elif isinstance(held, Sequence):
+        between = (held.between,) if held.between is not None else ()
+        yield from held.items if held.items is not None else (held.element, *held.head, *held.tail, *between)
 
 
 def _is_left(layer: Layer) -> bool:
     """Whether a tensor of a layer, or of one inside it, was left in the host's memory."""
     if any(isinstance(held, Tensor) and held.host for held in layer.tensors.values()):
         return True
-    held = layer.children
-    inside: tuple[Value | None, ...] = ()
-    if isinstance(held, Mapping):
-        inside = tuple(held.items.values())
-    elif isinstance(held, Sequence):
-        inside = held.items if held.items is not None else (held.element,)
-    return any(isinstance(one, Layer) and _is_left(one) for one in (*inside, *layer.options.values()))
+    return any(isinstance(one, Layer) and _is_left(one) for one in (*_children(layer), *layer.options.values()))
 
 
 def _anywhere(tensor: Tensor) -> Tensor:
@@ -100,20 +119,22 @@ def _put(frame: Frame, at: ast.expr | None, module: Layer, made: Layer, dtype: D
             frame.note(f"{at.value.id}.{at.attr}", made)
 
 
-def _convert_attributes(frame: Frame, at: ast.expr | None, module: Instance, dtype: DTypeValue) -> None:
+def _convert_attributes(frame: Frame, at: ast.expr | None, module: Instance, dtype: DTypeValue, seen: set[int]) -> None:
     """What an object of a project's class holds: to other methods of itself it is what it was.
 
-    Of an object inside it nothing is known in the method that converts.
+    Of an object inside it nothing is known in the method that converts. Objects may hold each other.
     """
+    seen.add(id(module))
     elsewhere = module is not frame.receiver and frame.constructing is not module
     for name, value in tuple(module.attributes.items()):
         if isinstance(at, ast.Name) and isinstance(value, Instance):
             frame.note(f"{at.id}.{name}", UNKNOWN)
         elif isinstance(at, ast.Name) and isinstance(value, (Layer, Tensor)):
             frame.note(f"{at.id}.{name}", _of_attribute(frame, value, partial(_converted, frame, dtype=dtype)))
-        if elsewhere and isinstance(value, Instance):
-            _convert_attributes(frame, None, value, dtype)
-        elif elsewhere:
+        for instance in _objects_in(value) if elsewhere else ():
+            if id(instance) not in seen:
+                _convert_attributes(frame, None, instance, dtype, seen)
+        if elsewhere and not isinstance(value, Instance):
             _may_hold(frame, module, name, _of_attribute(frame, value, partial(_either, frame, dtype=dtype)))
 
 

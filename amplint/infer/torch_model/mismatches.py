@@ -286,7 +286,21 @@ def lacks_kernel(
         first = operands[0]
         made = tuple(n for n, lane in enumerate(first.value.dtypes) if lane.exact and autocast_made(first, n))
         frame.session.recorder.happened(frame, Refused(node, made))
-    return refuse(frame, node, operands[0].value, missing)
+    return refuse(frame, node, _there(operands[0]), missing)
+
+
+def lacked_kernel(frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: list[Operand]) -> None:
+    """Note an operation for which a release that the file may well be run with has no kernel, though the newest has:
+    what comes behind it is not reached there."""
+    device = "cpu" if memories.on_host(operands) else frame.session.device
+    lacked = op.lacked_from(device, frame.session.oldest_run) if operands else {}
+    if lacked:
+        refuse(frame, node, _there(operands[0]), {BITS[name] for name in lacked})
+
+
+def _there(operand: Operand) -> Tensor:
+    """The tensor that an operation is of: None in its place raises as well."""
+    return replace(operand.value, optional=False) if operand.value.optional else operand.value
 
 
 def with_kernel(frame: Frame, op: Op, operands: list[Operand], bound: dict[str, Value]) -> list[Operand]:

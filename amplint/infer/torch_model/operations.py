@@ -146,6 +146,8 @@ def _apply(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
     if (op.lacks or op.lacks_with) and policy != LOWER:
         failing += mismatches.lacks_kernel(frame, node, op, seen, bound)
         seen = mismatches.with_kernel(frame, op, seen, bound)
+    if op.lacked and policy != LOWER:
+        mismatches.lacked_kernel(frame, node, op, seen)
     if sparse.lacks_kernel(op.name, seen, "cpu" if memories.on_host(seen) else session.device):
         dense = next(operand.value for operand in seen[-2:] if operand.value.trait is not Trait.SPARSE)
         failing += mismatches.refuse(frame, node, replace(dense, maybe=False), tuple(bits_of(LOW)))

@@ -245,8 +245,9 @@ def dtype_of_tensor_type(name: str) -> str | None:
 
 
 def host_of_tensor_type(frame: Frame, name: str) -> bool | None:
-    """Whether a tensor of a legacy type such as ``torch.cuda.FloatTensor`` lies in the host's memory."""
-    *_, holder, _ = ("", *name.split("."))
+    """Whether a tensor of a legacy type such as ``torch.cuda.FloatTensor`` lies in the host's memory; ``torch.sparse``
+    has others of its own."""
+    *_, holder, _ = ("", *(part for part in name.split(".") if part != "sparse"))
     return memories.named(frame, Device("cpu" if holder in ("", "torch") else holder))
 
 
