@@ -79,13 +79,17 @@ class Roles:
         for cls in program.classes:
             for name, annotation in cls.fields:
                 self._annotate(("self", id(cls.root), f".{name}"), annotation)
+        self._settle()
+        self._by_use()
+        self._settle()
+
+    def _settle(self) -> None:
+        """Assign, in passes, until what is assigned from what is assigned later is known too."""
         for _ in range(_PASSES):
             before = sum(map(len, self.things.values()))
             self._assign_all()
             if sum(map(len, self.things.values())) == before:
                 break
-        self._by_use()
-        self._assign_all()
 
     def of(self, node: ast.expr, scope: Scope, depth: int = 0) -> frozenset[Thing]:
         """What an expression may be; empty where nothing is known of it."""
@@ -251,7 +255,8 @@ class Roles:
 
     def _by_use(self) -> None:
         """What was made elsewhere shows by use: only a scaler has ``scale(x).backward()`` beside ``step(optimizer)`` or
-        ``update()``, or unscales, or steps an optimizer and updates; only an optimizer is handed to it."""
+        ``update()``, or unscales, or steps an optimizer and updates; only an optimizer is handed to it. What a variable
+        is used for, the attribute is that it was taken from."""
         used: dict[Place, set[str]] = {}
         for scope in self.program.scopes:
             for call in scope.calls:
@@ -264,6 +269,11 @@ class Roles:
                 scaler = self.scales(call, scope)
                 if scaler is not None:
                     used.setdefault(scaler, set()).add("scaled backward")
+        for scope in self.program.scopes:
+            for target, value in scope.assignments:
+                name, held = self.program.place(target, scope), self.program.place(value, scope)
+                if name in used and held is not None and isinstance(target, ast.Name):
+                    used.setdefault(held, set()).update(used[name])
         own = {("self", id(cls.root)) for cls in self.program.classes if cls.method("unscale_") or cls.method("scale")}
         for place, uses in used.items():
             if place in own:
