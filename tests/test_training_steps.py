@@ -251,47 +251,6 @@ CASES = {
 
         region = autocast
     """,
-    "never updated, where the next pass raises as it unscales": """
-        def train(model, optimizer, loader):
-            scaler = GradScaler()
-            for x in loader:
-                with autocast():
-                    loss = model(x).mean()
-                scaler.scale(loss).backward()
-                scaler.unscale_(optimizer)  # AMP402
-                clip_grad_norm_(model.parameters(), 1.0)
-                scaler.step(optimizer)
-    """,
-    "never updated, where nothing unscales": """
-        def train(model, optimizer, loader):
-            scaler = GradScaler()
-            for x in loader:
-                with autocast():
-                    loss = model(x).mean()
-                scaler.scale(loss).backward()
-                scaler.step(optimizer)  # AMP402
-    """,
-    "a scaler made elsewhere, which two methods take from an attribute": """
-        class Unit(Base):
-            def train_step(self, batch, update):
-                grad_scaler = self.grad_scaler
-                loss = self.loss(batch)
-                if grad_scaler:
-                    scaled_loss = grad_scaler.scale(loss)
-                    scaled_loss.backward()
-                else:
-                    loss.backward()
-                if update:
-                    self.update()
-
-            def update(self):
-                grad_scaler = self.grad_scaler
-                if grad_scaler and self.clips:
-                    grad_scaler.unscale_(self.optimizer)
-                if grad_scaler:
-                    grad_scaler.step(self.optimizer)
-                    grad_scaler.update()
-    """,
     "optimizers in a list are several": """
         def train(model, optimizers, loader):
             scaler = GradScaler()
