@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from amplint.infer.syntax.scripts import tests_without_autocast
+from amplint.infer.syntax.scripts import is_test
 from amplint.judge import doubts
 from amplint.judge.certainty import holding
 from amplint.judge.preview import in_preview
@@ -66,17 +66,13 @@ def weighed(
     row, half = suspect.span.start.row, facts.half_weights_only(suspect.scenarios)
     if options.scenarios is not None:
         return suspect.doubted(*_preview(suspect, rule, options, half))
-    if tests_without_autocast(facts.source.tree) and not half:
-        plain = {scenario.name for scenario in facts.scenarios if not scenario.autocast}
-        reached = tuple(name for name in suspect.scenarios if name in plain)
-        suspect = replace(suspect, scenarios=reached) if reached else suspect.doubted(doubts.RUN_IN_FULL_PRECISION)
-        half = facts.half_weights_only(suspect.scenarios)
     weights = half and rule.of_weights
     owned = not (weights and suspect.of_weights) or facts.runs_on_weights(row)
     if weights and rule.code in doubts.FOR_USERS.codes and not facts.runs_when_called(row):
         suspect = suspect.doubted(doubts.FOR_USERS)
     held = {
         doubts.RUN_IN_FULL_PRECISION: any(first <= row <= last for first, last in blocks),
+        doubts.IN_A_TEST: rule.code in doubts.IN_A_TEST.codes and is_test(facts.source.tree),
         doubts.NO_WEIGHTS: not owned,
     }
     return suspect.doubted(*holding(held), *_preview(suspect, rule, options, half))

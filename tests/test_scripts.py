@@ -39,7 +39,7 @@ def doubts(text: str, tmp_path: Path) -> list[str]:
 
 @pytest.mark.parametrize("text", [GUARD, f"import unittest\n{NET}", f"from pytest import raises\n{NET}{CALLED}"])
 def test_what_nobody_else_runs_is_doubted(text: str, tmp_path: Path) -> None:
-    assert doubts(text, tmp_path) == ["run-in-full-precision"]
+    assert doubts(text, tmp_path)[0] == "run-in-full-precision"
 
 
 @pytest.mark.parametrize(
@@ -48,32 +48,20 @@ def test_what_nobody_else_runs_is_doubted(text: str, tmp_path: Path) -> None:
         NET,
         f"from unittest import mock\n{NET}".replace("unittest import", "unittest.mock import"),
         f"{GUARD}    Net().half()\n",
-        f"import pytest\n{NET}def test_net():\n    Net().half()\n",
-        f"import pytest\n{NET}def test_net():\n    Net().to(torch.bfloat16)\n",
+        f"{NET}def net():\n    Net().half()\n",
     ],
 )
 def test_what_is_imported_or_asks_for_low_precision_is_not(text: str, tmp_path: Path) -> None:
     assert doubts(text, tmp_path) == []
 
 
-REFERENCE = """
-class Reference(nn.Module):
-    def forward(self, score, target):
-        return nn.functional.binary_cross_entropy(score.sigmoid(), target)
-"""
-
-
 @pytest.mark.parametrize(
-    ("test", "told"),
+    "test",
     [
-        ("import pytest\n{}def test_it():\n    Reference()(torch.ones(4, dtype=torch.bfloat16), 1)\n", False),
-        ("import pytest\n{}def test_it():\n    with torch.autocast('cuda'):\n        Reference()(1, 1)\n", True),
-        ("import pytest\n{}def test_it():\n    run(Reference(), precision='bf16-mixed', dtype=torch.half)\n", True),
-        ("{}def use():\n    Reference()(torch.ones(4, dtype=torch.bfloat16), 1)\n", True),
+        "import pytest\n{}def test_net():\n    Net().half()\n",
+        "from unittest import TestCase\n{}def test_net():\n    Net().to(torch.bfloat16)\n",
+        "import pytest\n{}def test_net():\n    with torch.autocast('cuda'):\n        Net()\n",
     ],
 )
-def test_a_test_that_names_no_autocast_runs_in_no_region(test: str, told: bool, tmp_path: Path) -> None:
-    file = tmp_path / "reference.py"
-    file.write_text(HEAD + test.format(REFERENCE))
-    found = check_file(file, judging_options(Config(), load_rules(), select=["AMP304"])).findings
-    assert [finding.code for finding in found] == ["AMP304"] * told
+def test_what_a_test_makes_is_run_by_its_authors(test: str, tmp_path: Path) -> None:
+    assert doubts(test.format(NET), tmp_path) == ["in-a-test"]

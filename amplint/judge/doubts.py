@@ -33,6 +33,11 @@ def _likely(name: str, codes: str, message: str) -> Doubt:
 RUN_IN_FULL_PRECISION = _possible(
     "run-in-full-precision", "", "Only a script or tests run this, and they ask for no low precision."
 )
+IN_A_TEST = _possible(
+    "in-a-test",
+    f"{_OPERANDS} {_LOW_PRECISION} {_RUN}",
+    "Only this test runs it, as it is written here: what raises there is what the test is about, or was seen.",
+)
 NOT_IMPORTABLE = _possible(
     "not-importable", "", "The file, or a package around it, imports what is not there, or raises when it is imported."
 )

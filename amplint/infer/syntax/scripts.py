@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 _OF_TORCH = ("autocast", "GradScaler", "float16", "bfloat16", "half", "set_default_dtype")
 _PRECISION = frozenset(("half", "bfloat16", "autocast", "precision", "mixed_precision", "fp16", "bf16"))
 """Parts of torch, and attributes and keywords, by which code asks for low precision."""
-_OF_WEIGHTS = frozenset(("float16", "bfloat16", "half", "set_default_dtype"))
-"""Those of them by which it makes or converts weights."""
 _DTYPES = frozenset(("dtype", "torch_dtype"))
 _TEST_RUNNERS = frozenset(("pytest", "unittest"))
 _MOCKS = frozenset(("mock",))
@@ -61,12 +59,6 @@ def precision_asked(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
     """Where a file names a 16-bit dtype or autocast, or passes a precision, in no particular order: each with the
     word."""
     return _asked(tree, {id(reference.node): reference.name for reference in references(tree)}, _PRECISION)
-
-
-@once_for_each_node
-def tests_without_autocast(tree: ast.Module) -> bool:
-    """Whether a file is a test, and neither names autocast nor passes a precision: what it makes runs in no region."""
-    return is_test(tree) and not any(word not in _OF_WEIGHTS for word, _ in precision_asked(tree))
 
 
 def is_test(tree: ast.Module) -> bool:
