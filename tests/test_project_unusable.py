@@ -71,7 +71,7 @@ def runs(path: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
     script.write_text(RUN)
     try:
         runpy.run_path(str(script))
-    except (NameError, AttributeError, TypeError, ImportError):
+    except (NameError, AttributeError, TypeError, ImportError, RuntimeError):
         return False
     finally:
         for name in [name for name in sys.modules if name.partition(".")[0] == "package"]:
@@ -107,6 +107,10 @@ SORT = "from enum import Enum\n\nclass Sort(Enum):\n    A = 1, 2\n\n    def __in
         {"HEAD": "@register\ndef made():\n    pass\n"},
         {"BODY": "x = torch.rfft(x, 1)"},
         {"INIT": "self.window = torch.rfft(torch.eye(4), 1)"},
+        {"BODY": "x = x * torch.symeig(x.T @ x, eigenvectors=True)[0]"},
+        {
+            "BODY": "for y in x:\n            y = self.linear(y.float())\n            torch.solve(y, y)\n        return y"
+        },
         {"HEAD": "from torch import rfft"},
         {"HEAD": "import torch._six"},
         {"HEAD": "from torch.nn import functional as F", "BODY": "x = F.layer_normal(x)"},
@@ -156,6 +160,8 @@ def test_what_raises_in_float32_too(parts: dict[str, str], tmp_path: Path, monke
         {"BODY": "if x.dim() > 2:\n            x = x * scale"},
         {"BODY": "x = x * scale if x.dim() > 2 else x"},
         {"BODY": "x = (x.dim() > 2 and scale) or x"},
+        {"BODY": "compute = torch.symeig"},
+        {"BODY": "try:\n            torch.symeig(x)\n        except RuntimeError:\n            pass"},
         {"BODY": "change = lambda: scale"},
         {"BODY": "names = [scale for scale in ()]"},
         {"BODY": "x = [x * s for x in () for s in scale] or x"},

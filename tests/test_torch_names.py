@@ -8,7 +8,7 @@ import pytest
 
 from amplint.config import NEWEST_TORCH
 from amplint.infer.torch_model import torch_names
-from amplint.infer.torch_model.torch_names import missing
+from amplint.infer.torch_model.torch_names import missing, only_raises
 
 torch = pytest.importorskip("torch")
 
@@ -49,3 +49,14 @@ def test_what_a_release_lacks(name: str, release: tuple[int, int], expected: str
 
 def test_the_newest_release_was_read() -> None:
     assert NEWEST_TORCH in torch_names._releases()
+
+
+def test_what_only_raises_is_there_and_raises() -> None:
+    _, names = torch_names._removed()
+    assert only_raises("torch.symeig", NEWEST_TORCH)
+    assert not only_raises("torch.symeig", (1, 13))
+    assert not only_raises("torch.svd", NEWEST_TORCH)
+    for name in names:
+        module, _, attribute = name.rpartition(".")
+        with pytest.raises((RuntimeError, ValueError)):
+            getattr(importlib.import_module(module), attribute)(torch.eye(2), torch.eye(2))

@@ -1,5 +1,5 @@
-"""What raises in a file whatever the precision: names that nothing binds, and what torch's modules do not hold, nor
-``collections`` since Python 3.10."""
+"""What raises in a file whatever the precision: names that nothing binds, what torch's modules do not hold, nor
+``collections`` since Python 3.10, and functions of torch that only raise."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from amplint.infer.syntax.bodies import nodes_below
 from amplint.infer.syntax.by_kind import nodes_of_kind
 from amplint.infer.syntax.references import references, unbound
 from amplint.infer.syntax.surely import evaluated, parts, transparent
-from amplint.infer.torch_model.torch_names import missing
+from amplint.infer.torch_model.torch_names import missing, only_raises
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,7 +77,14 @@ def _raising(tree: ast.Module, packaged: bool, release: Release) -> dict[int, Ra
             found[id(reference.statement)] = Raised(ModuleNotFoundError, name)
         elif isinstance(getattr(reference.node, "ctx", None), ast.Load):
             found[id(reference.node)] = Raised(AttributeError, name)
-    return found
+    return found | _removed(tree, release)
+
+
+def _removed(tree: ast.Module, release: Release) -> dict[int, Raised]:
+    """The names of functions of torch that a file calls and that only raise."""
+    removed = {id(r.node): r.name.rpartition(".")[2] for r in references(tree) if only_raises(r.name, release)}
+    called = (call.func for call in nodes_of_kind(tree, ast.Call)) if removed else ()
+    return {id(func): Raised(RuntimeError, removed[id(func)]) for func in called if id(func) in removed}
 
 
 def _from_collections(tree: ast.Module) -> dict[int, Raised]:

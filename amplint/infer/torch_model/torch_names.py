@@ -50,6 +50,19 @@ def has(name: str, release: Release) -> bool | None:
     return False if missing(name, release) is not None else None
 
 
+def only_raises(name: str, release: Release) -> bool:
+    """Whether a function of torch does nothing but raise, from the release that was read on."""
+    since, names = _removed()
+    return release >= since and name in names
+
+
+@cache
+def _removed() -> tuple[Release, frozenset[str]]:
+    table = read_table("removed.json")
+    major, minor = table["torch"].split(".")[:2]
+    return (int(major), int(minor)), frozenset(table["raising"])
+
+
 @cache
 def _read() -> dict[str, Any]:
     read: dict[str, Any] = read_table("names.json")
