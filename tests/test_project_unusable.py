@@ -108,9 +108,7 @@ SORT = "from enum import Enum\n\nclass Sort(Enum):\n    A = 1, 2\n\n    def __in
         {"BODY": "x = torch.rfft(x, 1)"},
         {"INIT": "self.window = torch.rfft(torch.eye(4), 1)"},
         {"BODY": "x = x * torch.symeig(x.T @ x, eigenvectors=True)[0]"},
-        {
-            "BODY": "for y in x:\n            y = self.linear(y.float())\n            torch.solve(y, y)\n        return y"
-        },
+        {"BODY": "for y in x:\n            torch.solve(self.linear(y.float()), y)\n        return y"},
         {"HEAD": "from torch import rfft"},
         {"HEAD": "import torch._six"},
         {"HEAD": "from torch.nn import functional as F", "BODY": "x = F.layer_normal(x)"},
