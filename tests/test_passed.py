@@ -94,6 +94,22 @@ def test_what_the_one_who_makes_it_passes(call: str, expected: bool, tmp_path: P
 
 
 @pytest.mark.parametrize(
+    ("program", "more", "expected"),
+    [
+        ("scores = Scores()\n    print(scores(torch.ones(4, 4)))", "", True),
+        ("print(Scores()(torch.ones(4, 4), mask=None))", "", True),
+        ("scores = Scores()\n    scores(torch.ones(4, 4), torch.ones(4))", "", False),
+        ("scores = Scores()\n    train(scores)", "", False),
+        ("scores = Scores()\n    train()", "def train():\n    scores(torch.ones(4, 4), torch.ones(4))\n", False),
+        ("scores = Scores()\n    scores(torch.ones(4))", "def train(scores=None):\n    return scores\n", True),
+    ],
+)
+def test_what_the_file_itself_does_as_a_program(program: str, more: str, expected: bool, tmp_path: Path) -> None:
+    file = f'{SCORES.replace("BODY", MASKED)}\n{more}\nif __name__ == "__main__":\n    {program}\n'
+    assert is_doubted(tmp_path, {**model("return self.scores(x)"), "scores.py": file}) is expected
+
+
+@pytest.mark.parametrize(
     ("made", "call", "expected"),
     [
         ("nn.ModuleList([Scores() for _ in range(2)])", "for scores in self.scores:\n            x = scores(x)", True),

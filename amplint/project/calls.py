@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from amplint.infer.syntax.bodies import children, nodes_below
+from amplint.infer.syntax.scripts import is_script
 from amplint.project.mentions import Definition, Function, definitions, local_names, made_attributes
 
 if TYPE_CHECKING:
@@ -32,8 +33,10 @@ def calls_by(file: Source, mention: Mention, name: str, *, made: bool) -> list[t
     """The calls of a function by what mentions it, or of the objects that it makes of a class; None where one may be
     missing."""
     holder, names = mention.definition, local_names(file.tree, name) | {name}
-    if not mention.called or (holder is None and made):
+    if not mention.called:
         return None
+    if holder is None and made:
+        return _of_program(file.tree, mention.row, names)
     if holder is None:
         outside = (s for s in file.tree.body if not isinstance(s, Definition))
         return [(None, call) for s in outside for call in _named_calls(s, names, name)] or None
@@ -105,25 +108,54 @@ def _of_objects(
     caller: Called, makers: frozenset[str], kept: frozenset[str]
 ) -> list[tuple[Called | None, ast.Call]] | None:
     """The calls, in one function, of what it makes with some names, or of what some attributes of its object hold."""
-    uses = _Uses(caller.function)
-    found: list[tuple[Called | None, ast.Call]] = []
     own = caller.function.args.args[0].arg if caller.function.args.args else ""
-    for node in nodes_below(caller.function):
+    calls = _object_calls(caller.function, own, makers, kept)
+    return [(caller, call) for call in calls] if calls is not None else None
+
+
+def _of_program(tree: ast.Module, row: int, names: frozenset[str]) -> list[tuple[Called | None, ast.Call]] | None:
+    """The calls, where a file is the program, of what it makes there with some names: by that alone, or else they may
+    be elsewhere."""
+    for script in tree.body:
+        if is_script(script) and script.lineno <= row <= (script.end_lineno or row) and not _reads_of(tree, script):
+            calls = _object_calls(script, "", names, frozenset())
+            return [(None, call) for call in calls] if calls is not None else None
+    return None
+
+
+def _object_calls(around: ast.AST, own: str, makers: frozenset[str], kept: frozenset[str]) -> list[ast.Call] | None:
+    """The calls, in a function or a block, of what it makes with some names, or of what some attributes of an object
+    hold; None where one may be elsewhere."""
+    uses = _Uses(around)
+    found: list[ast.Call] = []
+    for node in nodes_below(around):
         made = isinstance(node, ast.Call) and getattr(node.func, "id", "") in makers
         held = isinstance(node, ast.Attribute) and node.attr in kept and getattr(node.value, "id", "") == own
         if made or (held and isinstance(getattr(node, "ctx", None), ast.Load)):
             calls = uses.calls(node)
             if calls is None:
                 return None
-            found += [(caller, call) for call in calls]
+            found += calls
     return found
 
 
-class _Uses:
-    """What a function does with its objects."""
+def _reads_of(tree: ast.Module, script: ast.stmt) -> bool:
+    """Whether a function or class of a file reads a variable that a block at its top level sets."""
+    stored = {n.id for n in nodes_below(script) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    for definition in definitions(tree).values():
+        names = [node for node in nodes_below(definition) if isinstance(node, ast.Name)]
+        own = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+        own |= {node.arg for node in nodes_below(definition) if isinstance(node, ast.arg)}
+        if any(node.id in stored - own for node in names):
+            return True
+    return False
 
-    def __init__(self, function: Function) -> None:
-        self._nodes = nodes_below(function)
+
+class _Uses:
+    """What a function, or a block, does with its objects."""
+
+    def __init__(self, around: ast.AST) -> None:
+        self._nodes = nodes_below(around)
         self._parents = {id(child): node for node in self._nodes for child in children(node)}
 
     def calls(self, node: ast.AST) -> list[ast.Call] | None:
