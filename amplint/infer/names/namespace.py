@@ -61,6 +61,8 @@ class Namespace:
         """What functions were seen to bind to names that they say are global."""
         self.lasting: dict[str, Lasting] = {}
         self._age = 0
+        self._judged = False
+        """Whether what is bound was evaluated for the facts of this file, which keep it."""
         self._pending: set[str] = set()
         self._bodies: dict[int, Body] = {}
         self.repeated: dict[int, frozenset[str]] = {}
@@ -205,7 +207,7 @@ class Namespace:
             self._pending.discard(name)
             project.end_needs(needs)
         if self.own:
-            self.values[name] = value
+            self.values[name], self._judged = value, True
             return value
         value = value.closed({})
         if cut == project.cut and project.own not in needs and lasts(value):
@@ -220,8 +222,9 @@ class Namespace:
 
         What lasts is kept, except by the file that is analysed itself: there, evaluating is what is recorded.
         """
-        for value in self.values.values():
+        for value in self.values.values() if not self._judged else ():
             value.let_go(self)
+        self._judged = False
         self.values.clear()
         self.given.clear()
         self.__dict__.pop("rebound", None)
