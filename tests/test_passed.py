@@ -94,6 +94,20 @@ def test_what_the_one_who_makes_it_passes(call: str, expected: bool, tmp_path: P
 
 
 @pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("return Scores()(x)", True),
+        ("scores = Scores()\n        return scores(x)", True),
+        ("return Scores()(x, mask)", False),
+        ("return mask(Scores(), x)", False),
+        ("return Scores()", False),
+    ],
+)
+def test_what_a_method_makes_for_itself(call: str, expected: bool, tmp_path: Path) -> None:
+    assert is_doubted(tmp_path, model(call, made="nn.Identity()")) is expected
+
+
+@pytest.mark.parametrize(
     ("program", "more", "expected"),
     [
         ("scores = Scores()\n    print(scores(torch.ones(4, 4)))", "", True),

@@ -48,6 +48,8 @@ def calls_by(file: Source, mention: Mention, name: str, *, made: bool) -> list[t
     if isinstance(holder, Function):
         return _of_objects(Called(file, holder, holder), names, frozenset())
     kept = frozenset(attribute for attribute, of in made_attributes(holder).items() if not names.isdisjoint(of))
+    if not kept and isinstance(mention.method, Function):
+        return _of_objects(Called(file, holder, mention.method), names, kept)
     if any(_is_asked_of_another(node, kept) for node in nodes_below(file.tree)):
         return None
     found: list[tuple[Called | None, ast.Call]] = []
