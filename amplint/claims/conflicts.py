@@ -57,8 +57,8 @@ def unused(facts: FileFacts, row: int) -> frozenset[str]:
 
 
 def met_behind(facts: FileFacts) -> Iterator[tuple[Path, int, str]]:
-    """The lines of other files, each with a scenario, whose operands disagree for what this file calls only behind
-    something that raises in that scenario."""
+    """The lines of other files, each with a scenario, on which something raises for what this file calls, but only
+    behind something else that raises in that scenario."""
     for (path, row), seen in _judged(facts).elsewhere.items():
         for name in {name for scenarios, _ in seen for name in scenarios}:
             met = [before.get(name, 0) for scenarios, before in seen if name in scenarios]
@@ -104,7 +104,7 @@ class _Judged:
         self._before_use: dict[int, list[dict[str, int]]] = {}
         self.failures = Failures()
         self.elsewhere: dict[tuple[Path, int], list[tuple[tuple[str, ...], dict[str, int]]]] = {}
-        """By line of another file on which operands disagree, and each time that they do: in which scenarios, and what
+        """By line of another file on which something raises, and each time that it does: in which scenarios, and what
         raises before in some."""
         self._confirming: dict[int, Conflict] = {}
         self._chains: dict[int, list[set[int]]] = {}
@@ -142,6 +142,8 @@ class _Judged:
                 if isinstance(event.what, Used):
                     self._before_use.setdefault(id(event.what.use), []).append(before)
             if isinstance(event.what, Refused):
+                if not event.own:
+                    self._meet_elsewhere(event, event.what.node, self._facts.names(event.what.lanes))
                 self.refused.add(id(event.what.node))
             self.failures.follow(event, self._facts.names)
 
@@ -155,8 +157,7 @@ class _Judged:
         conflict = conflict_of(self._facts, found, event.chain[0].function, lanes, standing)
         if not event.own:
             if standing.told:
-                before = self.failures.scenarios_before(event, found.node)
-                self.elsewhere.setdefault((event.path, found.node.lineno), []).append((conflict.scenarios, before))
+                self._meet_elsewhere(event, found.node, conflict.scenarios)
                 self.refused.add(id(found.node))
                 self.failures.conflict(event, conflict, definite=definite)
             return
@@ -174,6 +175,11 @@ class _Judged:
         self._chains.setdefault(id(found.node), []).append({running.function for running in event.chain})
         old = self._conflicts.get(id(found.node))
         self._conflicts[id(found.node)] = conflict if old is None else _both(old, conflict)
+
+    def _meet_elsewhere(self, event: Event, node: ast.expr | ast.stmt, scenarios: tuple[str, ...]) -> None:
+        """Take note of what raises in another file in some scenarios, and of what does so before."""
+        before = self.failures.scenarios_before(event, node)
+        self.elsewhere.setdefault((event.path, node.lineno), []).append((scenarios, before))
 
     def _failed_before(self, event: Event, conflict: Conflict) -> ast.expr | ast.stmt:
         """What fails first for the same operand: outside of branches of a function that led here, else nothing before

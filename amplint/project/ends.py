@@ -55,13 +55,13 @@ class Judging(NamedTuple):
         return _found(path, self, contents.age()).brought
 
     def meets_behind(self, path: Path) -> frozenset[Failure]:
-        """Those operations in other files whose operands disagree for what this one calls, but only where something
-        raises before them; none if it cannot be read."""
+        """The operations in other files that raise for what this one calls, but only where something raises before
+        them; none if it cannot be read."""
         return _found(path, self, contents.age()).behind
 
 
 class Failure(NamedTuple):
-    """An operation whose operands disagree: where it stands, and in which scenario."""
+    """An operation that raises: where it stands, and in which scenario."""
 
     path: Path
     row: int
