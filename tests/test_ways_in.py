@@ -166,6 +166,14 @@ def test_another_way_in_counts(tmp_path: Path) -> None:
     assert told(tmp_path, norm=NORM, model=MODEL.replace("FIRST", RAISES), other=other) == ["AMP104"]
 
 
+def test_a_name_that_is_shown_is_no_way_in(tmp_path: Path) -> None:
+    for number, (statement, expected) in enumerate([("print(Norm)", []), ("print(Norm(8, 8))", ["AMP104"])]):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        other = f"from .norm import Norm\n\n{statement}\n"
+        assert told(folder, norm=NORM, model=MODEL.replace("FIRST", RAISES), other=other) == expected
+
+
 def test_a_public_method_that_raises_first_is_no_other_way_in(tmp_path: Path) -> None:
     """Nor is one that ``forward`` calls, in which it ends."""
     within = MODEL.replace(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from amplint.infer.syntax.bodies import children, nodes_below
 from amplint.infer.syntax.scripts import is_script
-from amplint.project.mentions import Definition, Function, definitions, local_names, made_attributes
+from amplint.project.mentions import ASKING, Definition, Function, definitions, local_names, made_attributes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 _PASSING = ("enumerate", "zip", "reversed", "list", "iter")
 """Builtins that give the items of what they get."""
-_ASKING = ("len", "isinstance", "id", "type", "hasattr", "print")
-"""Builtins that call nothing of what they get."""
 
 
 class Called(NamedTuple):
@@ -167,7 +165,7 @@ class _Uses:
             if parent.func is node:
                 return [parent]
             name = getattr(parent.func, "id", "")
-            return self.calls(parent) if name in _PASSING else [] if name in _ASKING else None
+            return self.calls(parent) if name in _PASSING else [] if name in ASKING else None
         if isinstance(parent, ast.Attribute):
             return self.calls(parent) if parent.attr in ("forward", "__call__") else []
         if isinstance(parent, (ast.Subscript, ast.IfExp)) and node is not getattr(parent, "slice", None):

@@ -14,7 +14,7 @@ from amplint.infer.syntax.bodies import children, nodes_below, once_for_each_nod
 from amplint.infer.syntax.by_kind import nodes_of_kind
 from amplint.infer.syntax.references import references
 from amplint.infer.torch_model.modules import GIVING_BACK, MODULE_METHODS
-from amplint.project.mentions import Definition, Function, made_attributes, own_attributes
+from amplint.project.mentions import ASKING, Definition, Function, made_attributes, own_attributes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,8 +26,6 @@ _PARTS = ("children", "named_children", "_modules", "get_submodule")
 """What gives the parts of a module without spelling them."""
 _COMPARING = ("startswith", "endswith", "removeprefix", "replace", "split")
 """Methods of strings that look nothing up."""
-_ASKING = ("isinstance", "hasattr", "id", "type", "print", "len")
-"""Builtins that run nothing of what they get."""
 
 
 class Run(NamedTuple):
@@ -223,7 +221,7 @@ def _run_by(node: ast.expr, parents: dict[int, ast.AST], tree: ast.Module) -> li
             return _run_by(above, parents, tree)
         return [] if _is_torchs_own(parent) else [_run_through(parent, parents)]
     if isinstance(parent, ast.Call):
-        if getattr(parent.func, "id", "") in _ASKING or _only_asks(parent, node, parents, tree):
+        if getattr(parent.func, "id", "") in ASKING or _only_asks(parent, node, parents, tree):
             return []
         return [] if _is_put_back(parent, node, parents) else None
     if isinstance(parent, ast.Assign):

@@ -57,7 +57,8 @@ def _rows(node: ast.stmt) -> range:
 
 @once_for_each_node
 def mentions(tree: ast.Module) -> dict[str, list[Mention]]:
-    """By name, all mentions but those in annotations and tests of a type, and in the list of what a file exports."""
+    """By name, all mentions but those in annotations and tests of a type, in the list of what a file exports, and where
+    a class or function itself is shown."""
     found: dict[str, list[Mention]] = {}
     imported, unnamed = _bound(tree)
     for statement in tree.body:
@@ -106,6 +107,16 @@ def local_names(tree: ast.Module, name: str) -> frozenset[str]:
     return frozenset(own for own, original in _bound(tree)[0].items() if original == name)
 
 
+ASKING = ("isinstance", "issubclass", "hasattr", "id", "type", "print", "repr", "help", "len")
+"""Builtins that run nothing of what they get."""
+
+
+def _is_dotted(node: ast.expr) -> bool:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)
+
+
 def _names(tree: ast.AST, imported: dict[str, str], unnamed: bool) -> Iterator[tuple[str, bool, ast.expr]]:
     """Names that the file imports or defines, and attributes of those, each with whether it is called, and the node."""
     nodes = nodes_below(tree)
@@ -115,6 +126,13 @@ def _names(tree: ast.AST, imported: dict[str, str], unnamed: bool) -> Iterator[t
         id(part)
         for outer in (
             *(call for call in calls if isinstance(call.func, ast.Name) and call.func.id in ("isinstance", "super")),
+            *(
+                given
+                for call in calls
+                if getattr(call.func, "id", "") in ASKING
+                for given in call.args
+                if _is_dotted(given)
+            ),
             *(node.annotation for node in nodes if isinstance(node, (ast.arg, ast.AnnAssign)) and node.annotation),
             *(node.returns for node in nodes if isinstance(node, Function) and node.returns),
         )
