@@ -149,7 +149,7 @@ class _Judged:
 
     def _judge(self, event: Event, found: Mismatch) -> None:
         judged = judge(self._facts, found, event.autocast)
-        lanes, standing, definite = judged
+        lanes, standing, definite, others = judged
         if found.elsewhere is not None:
             lanes = tuple(lane for lane in lanes if lane in found.brought)
             if not lanes or not standing.told:
@@ -166,6 +166,9 @@ class _Judged:
             self._seen.setdefault(id(found.node), []).append((conflict, self.failures.before(event, conflict)))
             if found.raises and not found.cited:
                 self.failures.conflict(event, conflict, definite=definite)
+                if others and definite:
+                    less_sure = replace(conflict, scenarios=self._facts.names(others))
+                    self.failures.conflict(event, less_sure, definite=True)
         self._first.setdefault(id(found.node), set()).add(id(self._failed_before(event, conflict)))
         if conflict.culprit is not None and found.raises and not event.branched:
             defect = (found.kind, conflict.culprit, conflict.function)

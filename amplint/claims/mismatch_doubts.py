@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 
 class Judged(NamedTuple):
     """How a mismatch stands in the scenarios ``lanes``; ``definite``: in these it is on every path of which
-    anything is known, for what callers are taken to pass."""
+    anything is known, for what callers are taken to pass; so it is then in ``others``, where it is less sure."""
 
     lanes: tuple[int, ...]
     standing: Standing
     definite: bool = False
+    others: tuple[int, ...] = ()
 
 
 def judge(facts: FileFacts, found: Mismatch, autocast: Autocast) -> Judged:
@@ -44,7 +45,8 @@ def judge(facts: FileFacts, found: Mismatch, autocast: Autocast) -> Judged:
     half = [lane for lane in sure if facts.scenarios[lane].parameters != "float32" and not facts.named]
     held += holding({doubts.NEVER_CONVERTED: any(never_converted(found.pair, lane) for lane in half)})
     definite = {doubts.UNKNOWN_ON_A_PATH} >= {*held} and all(strengths[lane] >= Strength.ASSUMED for lane in sure)
-    return Judged(tuple(sure), Standing(bool(forced) and not found.cited).doubted(*held), definite)
+    others = (lane for lane in found.lanes if lane not in sure and strengths[lane] is Strength.ASSUMED)
+    return Judged(tuple(sure), Standing(bool(forced) and not found.cited).doubted(*held), definite, tuple(others))
 
 
 def _only_by_default(facts: FileFacts, lanes: list[int]) -> bool:
