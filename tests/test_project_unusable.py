@@ -86,6 +86,9 @@ def part(x, scale=1):
 class Part:
     def __init__(self, width, *, depth=1):
         pass
+
+    def scaled(self, x, scale, *, bias=0):
+        return x * scale + bias
 """
 SIZED = "class Base(nn.Module):\n    def __init__(self, size):\n        super().__init__()\n"
 LOOSE = "def loose(f):\n    return lambda *given: given[0]\n\n@loose\ndef part(x):\n    pass\n"
@@ -120,6 +123,9 @@ SORT = "from enum import Enum\n\nclass Sort(Enum):\n    A = 1, 2\n\n    def __in
         {"HEAD": "from .parts import Part", "INIT": "self.part = Part(4, 2)"},
         {"HEAD": "from . import parts", "INIT": "self.part = parts.Part(4, size=2)"},
         {"INIT": "self.other(wrong=1)"},
+        {"HEAD": "from .parts import Part", "INIT": "self.part = Part(4)", "BODY": "x = self.part.scaled(x)"},
+        {"HEAD": "from .parts import Part", "BODY": "x = Part(4).scaled(x, 2, 3)"},
+        {"HEAD": "from .parts import Part", "BODY": "part = Part(4)\n        x = part.scaled(x, 2, depth=3)"},
         {
             "HEAD": "class Layer(nn.Linear):\n    def __init__(self, size):\n        super().__init__(size, size)\n",
             "INIT": "self.layer = Layer(4, 4)",
@@ -159,6 +165,12 @@ def test_what_raises_in_float32_too(parts: dict[str, str], tmp_path: Path, monke
         {"BODY": "x = x * scale if x.dim() > 2 else x"},
         {"BODY": "x = (x.dim() > 2 and scale) or x"},
         {"BODY": "compute = torch.symeig"},
+        {
+            "HEAD": "from .parts import Part",
+            "INIT": "self.part = Part(4)",
+            "BODY": "x = self.part.scaled(x, 2, bias=x)",
+        },
+        {"HEAD": "from .parts import Part", "BODY": "x = Part(4).scaled(*(x, 2))"},
         {"BODY": "try:\n            torch.symeig(x)\n        except RuntimeError:\n            pass"},
         {"BODY": "change = lambda: scale"},
         {"BODY": "names = [scale for scale in ()]"},

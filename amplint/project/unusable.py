@@ -21,7 +21,7 @@ from amplint.project.mentions import Function
 from amplint.project.raising import Raised, raising
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
     from amplint.data.newer import Release
     from amplint.infer.names.definitions import Class
@@ -48,7 +48,8 @@ class _Step(NamedTuple):
 
 class Unusable:
     """The unusable lines of a file and of others in its project. ``named`` gives the files that have a word, None where
-    they are too many; ``around`` the classes that a line of the file stands in."""
+    they are too many; ``around`` the classes that a line of the file stands in; ``refused``, by ``id``, the calls in it
+    whose arguments nothing takes that they were seen to call."""
 
     def __init__(
         self,
@@ -58,8 +59,10 @@ class Unusable:
         attributes: Attributes,
         named: Callable[[str], Iterable[Source] | None],
         around: Callable[[int], Sequence[Class]],
+        refused: Container[int],
     ) -> None:
         self._file = file
+        self._refused = refused
         self._release = release
         self._callees = callees
         self._attributes = attributes
@@ -171,6 +174,8 @@ class Unusable:
             return known.error if not self._is_given(file, known.name) else None
         if not isinstance(step.node, ast.Call):
             return None
+        if file is self._file and id(step.node) in self._refused:
+            return TypeError
         callee = self._callee(file, body, step.node)
         if callee is None:
             return None

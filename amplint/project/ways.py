@@ -95,9 +95,8 @@ class Ways:
         self._inside: dict[tuple[Path, str], bool] = {}
         callees = Callees(facts.source, facts.root[0], self._within_package)
         attributes = Attributes(self.spelling)
-        self.unusable = Unusable(
-            facts.source, facts.torch_version, callees, attributes, self.spelling, facts.classes_around
-        )
+        around, refused = facts.classes_around, facts.refused_calls
+        self.unusable = Unusable(facts.source, facts.torch_version, callees, attributes, self.spelling, around, refused)
         self._passed = Passed(self)
         self._leftovers = leftovers_of(facts)
         self._targets = {

@@ -121,6 +121,7 @@ def analyse(
         branches=tuple(recorder.differing_branches.values()),
         uses=recorder.uses(),
         unhindered=recorder.unhindered,
+        refused_calls=frozenset(call for call, fits in recorder.taken.items() if not fits),
         activations=recorder.activations,
         called=recorder.called,
         callers=recorder.callers,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from amplint.infer.lattice.arguments import Arguments, usually_a
 from amplint.infer.lattice.contexts import AutogradContext
@@ -59,6 +59,8 @@ def run_function(
     A constructor runs where its caller stands: a script that builds a model is not inside it.
     """
     session = frame.session
+    if session.recorder.concerns(frame) and _is_asked_for(frame.calling, function):
+        session.recorder.passed(frame.calling, fits=_fit(function, arguments))
     if frame.depth >= MAX_DEPTH:
         session.recorder.unfinished.add(id(function.node))
         return UNKNOWN
@@ -307,6 +309,32 @@ def _parameters(node: FunctionNode) -> _Parameters:
     defaults = dict(zip(names[len(names) - len(spec.defaults) :], spec.defaults, strict=True))
     defaults.update({a.arg: d for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if d is not None})
     return _Parameters(names, (*placed, *spec.kwonlyargs), defaults)
+
+
+def _is_asked_for(call: ast.expr | None, function: Function) -> TypeGuard[ast.Call]:
+    """Whether a call spells a method of an object by its name, and each argument: no constructor, of which another base
+    may have one, and nothing that a decorator may put another in the place of."""
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or function.owner is None:
+        return False
+    if isinstance(function.node, ast.Lambda) or function.node.decorator_list:
+        return False
+    if call.func.attr != function.name or function.name == "__init__":
+        return False
+    return all(keyword.arg for keyword in call.keywords) and not any(isinstance(a, ast.Starred) for a in call.args)
+
+
+def _fit(function: Function, arguments: Arguments) -> bool:
+    """Whether a function takes these arguments."""
+    spec, given = function.node.args, len(arguments.positional)
+    names, every, defaults = _parameters(function.node)
+    if given > len(names) and spec.vararg is None:
+        return False
+    if spec.kwarg is None and not arguments.keywords.keys() <= {parameter.arg for parameter in every}:
+        return False
+    if arguments.unknown or arguments.rest is not None:
+        return True
+    filled = {*names[:given], *arguments.keywords, *defaults}
+    return all(parameter.arg in filled for parameter in every)
 
 
 def bind(frame: Frame, function: Function, arguments: Arguments) -> dict[str, Value]:

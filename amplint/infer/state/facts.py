@@ -347,6 +347,8 @@ class FileFacts:
     uses: tuple[Use, ...] = ()
     unhindered: Set[int] = frozenset()
     """``id`` of the uses that were met where nothing had raised."""
+    refused_calls: Set[int] = frozenset()
+    """``id`` of the calls whose arguments no function takes that they were seen to call."""
     activations: Mapping[int, Sequence[int]] = field(default_factory=dict)
     """The activations of each function of the file whose body was followed, by the line of its definition."""
     called: Mapping[int, Sequence[int]] = field(default_factory=dict)

@@ -106,6 +106,8 @@ class Recorder:
         self.unhindered: set[int] = set()
         self._used_in: dict[int, tuple[Use, ...]] = {}
         self._bodies: list[Body] = []
+        self.taken: dict[int, bool] = {}
+        """By ``id``, the calls in the file of functions that are followed: whether one of these takes the arguments."""
         self.unfinished: set[int] = set()
         """``id`` of the nodes of functions that were called and not followed to their end, for want of budget."""
 
@@ -123,6 +125,10 @@ class Recorder:
 
     def concerns(self, frame: Activation) -> bool:
         return frame.namespace.own
+
+    def passed(self, call: ast.expr, *, fits: bool) -> None:
+        """Note that a call passes arguments to a function, which takes them or does not."""
+        self.taken[id(call)] = fits or self.taken.get(id(call), False)
 
     def value(self, session: Watched, frame: Activation, node: ast.expr | ast.stmt, value: Value) -> None:
         """What an expression, or an assignment with an operator, gave: no rule asks."""
