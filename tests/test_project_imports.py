@@ -72,6 +72,10 @@ def is_imported(folder: Path) -> bool:
         ("from own import Group", {"own/__init__.py": "from .sub.all import *\n", "own/sub/all.py": "GroupPart = 1\n"}),
         ("", {"own/__init__.py": "from own.model import Model\n", "own/model.py": "from own import Part\n"}),
         ("", {"own/sub/__init__.py": "from .nothing import Part\n"}),
+        ("from sub.more import Part", {}),
+        ("from outer.sub.more import Part", {}),
+        ("import sub.more", {}),
+        ("from own.moved import Part", {"own/moved.py": "from outer.parts import Part\n"}),
     ],
 )
 def test_what_leads_nowhere(tmp_path: Path, imports: str, others: dict[str, str]) -> None:
@@ -92,6 +96,9 @@ def test_what_leads_nowhere(tmp_path: Path, imports: str, others: dict[str, str]
         ("from own.parts import __doc__", {}),
         ("from own import Group", {"own/__init__.py": "from .all import *\n", "own/all.py": "Group = 1\n"}),
         ("from own import sqrt", {"own/__init__.py": "from math import *\n"}),
+        ("from sub.more import Part", {"sub/__init__.py": "", "sub/more.py": PARTS}),
+        ("try:\n    from sub.more import Part\nexcept ImportError:\n    Part = None", {}),
+        ("from json.decoder import JSONDecoder", {"own/decoder.py": "JSONDecoder = 1\n"}),
     ],
 )
 def test_what_leads_somewhere(tmp_path: Path, imports: str, others: dict[str, str]) -> None:

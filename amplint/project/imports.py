@@ -5,7 +5,8 @@ top level counts, of a distribution that was built, as its metadata shows: a che
 build generates. Compiled and generated modules are told by files or by settings that mention them.
 
 A package fails as well where what it imports raises itself (:mod:`amplint.project.raising`), or asks for a file beside
-it as if that stood at the top level: as a script it finds that file, as a part of its package it does not.
+it as if that stood at the top level: as a script it finds that file, as a part of its package it does not. Code that
+was copied into a package may still ask for itself by the name that it had outside.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def cannot_be_imported(tree: ast.Module, root: Path, package: str, torch: Releas
     if not package or not _is_complete(root):
         return False
     age = contents.age()
-    if _fails(tree, root, package) or _package_fails(root, package, torch, age):
+    if _fails(tree, root, package) or _package_fails(root, package, torch, age) or _takes_moved(tree, root, package):
         return True
     return any(file.fails for file in _imported(_own_modules(tree, package), root, package, torch, age))
 
@@ -87,7 +88,8 @@ def _read(path: Path, root: Path, torch: Release, age: int) -> _File:
     if module is None:
         return _File()
     package = package_of(path, root)
-    fails = _fails(module.tree, root, package) or raises_when_run(module, torch)
+    fails = _fails(module.tree, root, package) or _takes_moved(module.tree, root, package)
+    fails = fails or raises_when_run(module, torch)
     return _File(tuple(_own_modules(module.tree, package)), fails, _takes_neighbour(module, root))
 
 
@@ -140,6 +142,30 @@ def _takes_neighbour(source: Source, root: Path) -> bool:
             text, asked = contents.read(beside), _asked_of(source.tree, statement)
             if all(has_word(text, own.encode()) for own in asked):
                 return True
+    return False
+
+
+def _takes_moved(tree: ast.Module, root: Path, package: str) -> bool:
+    """Whether a file imports, by the name that a package around it had where it comes from, what lies in that now: that
+    binds all that is asked of it, and nothing at the top level nor a library that is required has the name."""
+    folders = [root.joinpath(*package.split(".")[:end]) for end in range(1, package.count(".") + 2)]
+    for statement in tree.body:
+        if isinstance(statement, ast.ImportFrom) and not statement.level and statement.module:
+            names = [statement.module]
+        elif isinstance(statement, ast.Import):
+            names = [alias.name for alias in statement.names]
+        else:
+            continue
+        for name in names:
+            outer, _, inner = name.partition(".")
+            if not inner or _is_elsewhere(outer, root):
+                continue
+            moved = next((path for folder in folders if (path := module_file(folder, inner)) is not None), None)
+            if moved is None:
+                continue
+            text = contents.read(moved)
+            if all(has_word(text, asked.encode()) for asked in _asked_of(tree, statement)):
+                return not _extends_path(root, package)
     return False
 
 
