@@ -74,6 +74,7 @@ UNMOVED = (
     "torch.arange(4).float()",
     "torch.ones(2, 4).exp()[:1]",
     "(torch.arange(4) > 2)",
+    "torch.distributions.Normal(0, 1).sample((2, 4))",
     "(torch.arange(4) >= torch.arange(4)).float()",
     "torch.sparse.FloatTensor(4, 4).to_dense()",
     "torch.zeros_like(torch.ones(2, 4))",
@@ -167,6 +168,12 @@ def test_torch_takes_what_is_moved(made: str) -> None:
 )
 def test_plain_attributes_stay_where_they_were_made(attribute: str, behind: bool) -> None:
     text = cell("self.table", attribute).replace("def __init__(self)", "def __init__(self, device)")
+    assert doubted(found(text)) == [behind]
+
+
+@pytest.mark.parametrize(("more", "behind"), [("", True), ("; self.normal.loc = self.normal.loc.cuda()", False)])
+def test_a_distribution_of_numbers_may_be_moved(more: str, behind: bool) -> None:
+    text = cell("self.normal.sample((2, 4))", f"self.normal = torch.distributions.Normal(0, 1){more}")
     assert doubted(found(text)) == [behind]
 
 

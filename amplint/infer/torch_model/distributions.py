@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.arguments import Arguments
 from amplint.infer.lattice.dtypes import FLOAT32
 from amplint.infer.lattice.joining import is_none, number_kind
 from amplint.infer.lattice.values import UNKNOWN, Builtin, Const, Made, Number, Tensor, Value
+from amplint.infer.syntax.bodies import once_for_each_node
+from amplint.infer.syntax.by_kind import nodes_of_kind
 from amplint.infer.syntax.unchanging import replace
 from amplint.infer.torch_model.operations import apply_named
 
 if TYPE_CHECKING:
-    import ast
-
     from amplint.infer.state.frame import Frame
 
 MODULE = "torch.distributions."
@@ -54,10 +55,19 @@ def attribute(name: str) -> Builtin:
 
 
 def sampled(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value | None:
-    """What such a method gives: a tensor of torch's default dtype. None for a callable that is none."""
+    """What such a method gives: a tensor of torch's default dtype in the host's memory, unless the file sets a
+    parameter of a distribution, as to move it. None for a callable that is none."""
     if name not in _SAMPLING:
         return None
     dtypes = frame.session.constant(FLOAT32)
     origin = frame.here(node, "sampled from a distribution of Python numbers", dtypes)
     shaped = arguments.get(0, "sample_shape") is not None
-    return Tensor(dtypes, 1 if shaped else 0, replace(origin, made=Made.DEFAULT))
+    host = None if _sets_parameters(frame.namespace.tree) else True
+    return Tensor(dtypes, 1 if shaped else 0, replace(origin, made=Made.DEFAULT), host=host)
+
+
+@once_for_each_node
+def _sets_parameters(tree: ast.AST) -> bool:
+    """Whether a file assigns to the mean or the scale of something."""
+    stored = (node for node in nodes_of_kind(tree, ast.Attribute) if isinstance(node.ctx, ast.Store))
+    return any(node.attr in ("loc", "scale") for node in stored)
