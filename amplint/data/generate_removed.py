@@ -13,6 +13,7 @@ import importlib
 import inspect
 import json
 import textwrap
+import warnings
 from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING
@@ -36,6 +37,7 @@ def only_raises(function: FunctionType) -> bool:
 
 def removed() -> Iterator[str]:
     """The qualified names of functions of torch's public modules that only raise."""
+    warnings.simplefilter("ignore")
     for module_name in MODULES:
         try:
             module = importlib.import_module(module_name)

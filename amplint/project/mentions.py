@@ -111,12 +111,6 @@ ASKING = ("isinstance", "issubclass", "hasattr", "id", "type", "print", "repr", 
 """Builtins that run nothing of what they get."""
 
 
-def _is_dotted(node: ast.expr) -> bool:
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return isinstance(node, ast.Name)
-
-
 def _names(tree: ast.AST, imported: dict[str, str], unnamed: bool) -> Iterator[tuple[str, bool, ast.expr]]:
     """Names that the file imports or defines, and attributes of those, each with whether it is called, and the node."""
     nodes = nodes_below(tree)
@@ -126,13 +120,7 @@ def _names(tree: ast.AST, imported: dict[str, str], unnamed: bool) -> Iterator[t
         id(part)
         for outer in (
             *(call for call in calls if isinstance(call.func, ast.Name) and call.func.id in ("isinstance", "super")),
-            *(
-                given
-                for call in calls
-                if getattr(call.func, "id", "") in ASKING
-                for given in call.args
-                if _is_dotted(given)
-            ),
+            *(given for call in calls if getattr(call.func, "id", "") in ASKING for given in call.args if _root(given)),
             *(node.annotation for node in nodes if isinstance(node, (ast.arg, ast.AnnAssign)) and node.annotation),
             *(node.returns for node in nodes if isinstance(node, Function) and node.returns),
         )
