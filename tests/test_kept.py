@@ -61,6 +61,7 @@ SILENT = {
     "its parameters": f"print(sum(p.sum() for p in self.head.parameters()))\n        {OFF}",
     "a number of it": f"x = x * self.head.first\n        {OFF}",
     "converted": f"self.head.eval()\n        self.head = self.head.to(x.device)\n        {OFF}",
+    "each of its layers, by one name": f"for part in self.head:\n            [part.eval() for part in part]\n        {OFF}",
     "where it is compared": f'assert "head.linear".startswith("head") and self.head is not None\n        {OFF}',
     "nowhere": "return x",
 }
@@ -74,6 +75,7 @@ TOLD = {
     "looked up": f'getattr(self, "head")(x)\n        {OFF}',
     "by any name": f'getattr(self, f"he{{x.dim()}}")(x)\n        {OFF}',
     "what gives it back": f"self.head.eval().to(x.device)(x)\n        {OFF}",
+    "a list of its layers": f"print([part for part in self.head])\n        {OFF}",
     "in a variable": f"head = self.head\n        head(x)\n        {OFF}",
 }
 KEPT = {

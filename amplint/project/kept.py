@@ -241,9 +241,10 @@ def _run_by_turns(
     if not isinstance(loop.target, ast.Name):
         return None
     around = loop if isinstance(loop, ast.For) else parents[id(loop)]
+    run_over = {id(part) for part in nodes_of_kind(loop.iter, ast.Name)}
     found: list[_Run] = []
     for part in nodes_of_kind(around, ast.Name):
-        if part.id == loop.target.id and isinstance(part.ctx, ast.Load):
+        if part.id == loop.target.id and isinstance(part.ctx, ast.Load) and id(part) not in run_over:
             runs = _run_by(part, parents, tree)
             if runs is None:
                 return None
