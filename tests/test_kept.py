@@ -61,7 +61,7 @@ SILENT = {
     "its parameters": f"print(sum(p.sum() for p in self.head.parameters()))\n        {OFF}",
     "a number of it": f"x = x * self.head.first\n        {OFF}",
     "converted": f"self.head.eval()\n        self.head = self.head.to(x.device)\n        {OFF}",
-    "each of its layers, by one name": f"for part in self.head:\n            [part.eval() for part in part]\n        {OFF}",
+    "its layers, by one name": f"for part in self.head:\n            [part.first for part in part]\n        {OFF}",
     "where it is compared": f'assert "head.linear".startswith("head") and self.head is not None\n        {OFF}',
     "nowhere": "return x",
 }
