@@ -171,6 +171,11 @@ def test_what_raises_in_float32_too(parts: dict[str, str], tmp_path: Path, monke
             "BODY": "x = self.part.scaled(x, 2, bias=x)",
         },
         {"HEAD": "from .parts import Part", "BODY": "x = Part(4).scaled(*(x, 2))"},
+        {
+            "HEAD": "from .parts import Part\n\nclass Own(Part):\n    def scaled(self, x):\n        return x\n",
+            "INIT": "self.part: Part = Own(4)",
+            "BODY": "x = self.part.scaled(x)",
+        },
         {"BODY": "try:\n            torch.symeig(x)\n        except RuntimeError:\n            pass"},
         {"BODY": "change = lambda: scale"},
         {"BODY": "names = [scale for scale in ()]"},

@@ -174,7 +174,7 @@ class Unusable:
             return known.error if not self._is_given(file, known.name) else None
         if not isinstance(step.node, ast.Call):
             return None
-        if file is self._file and id(step.node) in self._refused:
+        if file is self._file and id(step.node) in self._refused and self._is_one(last_name(step.node.func)):
             return TypeError
         callee = self._callee(file, body, step.node)
         if callee is None:
@@ -183,6 +183,12 @@ class Unusable:
             return TypeError
         self._lines(callee.file)
         return self._failing[id(callee.file.tree)].get(id(callee.node)) if not _is_delayed(callee.node) else None
+
+    def _is_one(self, name: str) -> bool:
+        """Whether the project defines one function of a name, so that no class that derives has its own."""
+        files = self._named(name)
+        trees = {id(file.tree): file.tree for file in (self._file, *files)} if files is not None else {}
+        return sum(node.name == name for tree in trees.values() for node in nodes_of_kind(tree, ast.FunctionDef)) == 1
 
     def _callee(self, file: Source, body: _Body, call: ast.Call) -> Callee | None:
         """What a call runs first, and no class of the project puts something else in its place."""
