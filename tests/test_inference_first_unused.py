@@ -98,6 +98,36 @@ def test_what_raises_first_in_a_release_that_may_be_used_hides_what_follows(
     assert told == ([] if row is None else ["complex"] if newer else ["rfft"])
 
 
+BY_DEFAULT = """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(4, 4)
+        self.key = nn.Parameter(torch.ones(4, 4))
+        self.places = nn.Parameter(torch.arange(16).float().view(4, 4))
+
+    def forward(self, x):
+        query = self.inner(x).float()
+        places = torch.matmul(self.key, self.places)
+        first = torch.matmul(query, places)
+        return first + torch.matmul(self.key, query)
+"""
+
+
+@pytest.mark.parametrize(("setting", "rows"), [("", [15]), ("torch.set_default_dtype(torch.bfloat16)", [14, 15])])
+def test_what_is_left_under_a_default_dtype_alone_is_not_told_where_none_is_set(setting: str, rows: list[int]) -> None:
+    """With half weights ``first`` raises first; what fails behind it too fails under a default dtype of 16 bit alone,
+    where ``places`` does before."""
+    rules = tuple(rule for rule in load_rules() if rule.code in ("AMP102", "AMP104"))
+    options = Options(rules, asked=frozenset({"AMP104"}))
+    source = Source(Path("/project/net.py"), f"{BY_DEFAULT}{setting}\n".encode())
+    assert [f.span.start.row for f in check_file(source, options).findings] == rows
+
+
 UNSURE = """\
 from elsewhere import mix
 from torch import nn

@@ -97,6 +97,8 @@ class _Judged:
         self._conflicts: dict[int, Conflict] = {}
         self._failed: dict[tuple[Kind, Place, int], Conflict] = {}
         self._first: dict[int, set[int]] = {}
+        self._under_default: set[int] = set()
+        """By ``id``, the operations that run where the file has set a default dtype of 16 bit."""
         self._seen: dict[int, list[tuple[Conflict, dict[str, list[int]]]]] = {}
         self.refused: set[int] = set()
         """What raises and is told, or stands in another file, by ``id``."""
@@ -162,6 +164,8 @@ class _Judged:
                 self.failures.conflict(event, conflict, definite=definite)
             return
         self.contexts[id(found)] = conflict
+        if found.low_default:
+            self._under_default.add(id(found.node))
         if standing.told:
             self._seen.setdefault(id(found.node), []).append((conflict, self.failures.before(event, conflict)))
             if found.raises and not found.cited:
@@ -249,7 +253,17 @@ class _Judged:
             return conflict
         contexts = [replace(found, scenarios=left) for found, left in reached if left]
         left = reduce(_both, contexts) if contexts else conflict.doubted(doubts.FAILS_BEFORE)
+        if self._is_left_by_default(conflict, left):
+            left = left.doubted(doubts.DEFAULT_UNSEEN)
         return replace(left, also=conflict.also)
+
+    def _is_left_by_default(self, conflict: Conflict, left: Conflict) -> bool:
+        """Whether nothing is left of a conflict but what models show that are made under a default dtype, where nothing
+        in the file sets one and no such scenario was named."""
+        explicit = {scenario.name for scenario in self._facts.scenarios if scenario.keeps_explicit}
+        if self._facts.named or id(conflict.node) in self._under_default or not explicit.issuperset(left.scenarios):
+            return False
+        return not explicit.issuperset(conflict.scenarios)
 
 
 def _left(conflict: Conflict, before: Mapping[str, Collection[int]], raising: set[int]) -> tuple[str, ...]:
