@@ -111,10 +111,10 @@ class Net(nn.Module):
         self.places = nn.Parameter(torch.arange(16).float().view(4, 4))
 
     def forward(self, x):
-        query = self.inner(x).float()
+        query, other = self.inner(x).float(), self.inner(x).float()
         places = torch.matmul(self.key, self.places)
         first = torch.matmul(query, places)
-        return first + torch.matmul(self.key, query)
+        return first + torch.matmul(self.key, other)
 """
 
 
