@@ -171,9 +171,17 @@ def test_plain_attributes_stay_where_they_were_made(attribute: str, behind: bool
     assert doubted(found(text)) == [behind]
 
 
-@pytest.mark.parametrize(("more", "behind"), [("", True), ("; self.normal.loc = self.normal.loc.cuda()", False)])
-def test_a_distribution_of_numbers_may_be_moved(more: str, behind: bool) -> None:
-    text = cell("self.normal.sample((2, 4))", f"self.normal = torch.distributions.Normal(0, 1){more}")
+@pytest.mark.parametrize(
+    ("made", "more", "behind"),
+    [
+        ("Normal(0, 1)", "", True),
+        ("Normal(0, 1)", "; self.noise.loc = self.noise.loc.cuda()", False),
+        ("Uniform(0, 1)", "; self.noise.low, self.noise.high = self.noise.low.cuda(), self.noise.high.cuda()", False),
+        ("Normal(0, 1)", "; self.mean = 0", True),
+    ],
+)
+def test_a_distribution_of_numbers_may_be_moved(made: str, more: str, behind: bool) -> None:
+    text = cell("self.noise.sample((2, 4))", f"self.noise = torch.distributions.{made}{more}")
     assert doubted(found(text)) == [behind]
 
 

@@ -55,8 +55,8 @@ def attribute(name: str) -> Builtin:
 
 
 def sampled(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value | None:
-    """What such a method gives: a tensor of torch's default dtype in the host's memory, unless the file sets a
-    parameter of a distribution, as to move it. None for a callable that is none."""
+    """What such a method gives: a tensor of torch's default dtype in the host's memory, unless the file may set
+    a parameter of a distribution, as to move it. None for a callable that is none."""
     if name not in _SAMPLING:
         return None
     dtypes = frame.session.constant(FLOAT32)
@@ -68,6 +68,8 @@ def sampled(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Va
 
 @once_for_each_node
 def _sets_parameters(tree: ast.AST) -> bool:
-    """Whether a file assigns to the mean or the scale of something."""
-    stored = (node for node in nodes_of_kind(tree, ast.Attribute) if isinstance(node.ctx, ast.Store))
-    return any(node.attr in ("loc", "scale") for node in stored)
+    """Whether a file assigns to an attribute of another object than a method's own: it may be a distribution's."""
+    methods = (s for cls in nodes_of_kind(tree, ast.ClassDef) for s in cls.body if isinstance(s, ast.FunctionDef))
+    own = {method.args.args[0].arg for method in methods if method.args.args}
+    stored = (node.value for node in nodes_of_kind(tree, ast.Attribute) if isinstance(node.ctx, ast.Store))
+    return any(not isinstance(of, ast.Name) or of.id not in own for of in stored)
