@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from amplint.infer.lattice.answered import ASKED
 from amplint.infer.lattice.arguments import Arguments
 from amplint.infer.lattice.contexts import AutocastFlag
-from amplint.infer.lattice.dtypes import BOOL
 from amplint.infer.lattice.joining import (
     MAX_LENGTH,
     concatenated,
@@ -24,8 +23,6 @@ from amplint.infer.lattice.values import (
     UNKNOWN,
     Builtin,
     Const,
-    Device,
-    DTypeValue,
     Mapping,
     Number,
     Sequence,
@@ -35,7 +32,8 @@ from amplint.infer.lattice.values import (
 )
 from amplint.infer.machine import containers, families
 from amplint.infer.machine.builtins import BUILTIN_NAMES
-from amplint.infer.machine.guards import compare_dtypes, compare_versions, device_test, split, truth, usually
+from amplint.infer.machine.comparing import comparison
+from amplint.infer.machine.guards import split, truth, usually
 from amplint.infer.machine.narrowing import narrow
 from amplint.infer.machine.objects import binding_evaluator, function_value, get_attribute, is_missing, set_attribute
 from amplint.infer.machine.operators import binary_operator, unary_operator
@@ -229,27 +227,6 @@ def _unary(frame: Frame, node: ast.UnaryOp) -> Value:
     if isinstance(node.op, ast.Not):
         return AutocastFlag(value.off, value.on) if isinstance(value, AutocastFlag) else Number("bool")
     return unary_operator(node.op, value)
-
-
-def _compare(frame: Frame, node: ast.Compare) -> Value:
-    operands = [evaluate(frame, node.left), *(evaluate(frame, c) for c in node.comparators)]
-    left, right = operands[0], operands[1]
-    if len(node.ops) == 1:
-        of_dtypes = compare_dtypes(left, node.ops[0], right) if isinstance(left, DTypeValue) else None
-        flag = of_dtypes or compare_versions(frame, left, node.ops[0], right)
-        if flag is not None:
-            return flag
-    if len(node.ops) == 1 and isinstance(node.ops[0], (ast.Is, ast.IsNot, ast.In, ast.NotIn)):
-        return Number("bool")
-    if isinstance(operands[0], Device) and len(operands) == 2:
-        yes, no = device_test(frame, operands[0], node.ops[0], operands[1])
-        return Number("bool") if yes and no else Const(bool(yes))
-    tensors = [o for o in operands if isinstance(o, Tensor)]
-    if tensors and all(isinstance(o, (Tensor, Const, Number)) for o in operands):
-        sure, host = any(not t.maybe for t in tensors), tensors[0].host
-        together = host if all(t.host == host for t in tensors) else None
-        return Tensor(frame.session.constant(BOOL), tensors[0].dim, maybe=not sure, host=together)
-    return Number("bool") if all(isinstance(o, (Const, Number)) for o in operands) else UNKNOWN
 
 
 def _boolean(frame: Frame, node: ast.BoolOp) -> Value:
@@ -479,7 +456,7 @@ _handle(ast.Attribute, _attribute)
 _handle(ast.Call, _call)
 _handle(ast.BinOp, _binary)
 _handle(ast.UnaryOp, _unary)
-_handle(ast.Compare, _compare)
+_handle(ast.Compare, comparison)
 _handle(ast.BoolOp, _boolean)
 _handle(ast.IfExp, _conditional)
 _handle(ast.Subscript, _subscript)

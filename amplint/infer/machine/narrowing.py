@@ -20,8 +20,9 @@ from amplint.infer.lattice.values import (
 from amplint.infer.machine.answers import answer, held_test
 from amplint.infer.machine.builtins import BUILTIN_NAMES, is_instance
 from amplint.infer.machine.choices import choose
+from amplint.infer.machine.comparing import dtype_options
 from amplint.infer.machine.entries import instance_of
-from amplint.infer.machine.guards import dtype_options, none_test, split
+from amplint.infer.machine.guards import none_test, split
 from amplint.infer.machine.running import bind
 from amplint.infer.names.classes import is_module
 from amplint.infer.names.definitions import Bound, Class, Function
