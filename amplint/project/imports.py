@@ -124,17 +124,20 @@ def _fails(tree: ast.Module, root: Path, package: str) -> bool:
     return False
 
 
+def _absolute(tree: ast.Module) -> Iterator[tuple[ast.Import | ast.ImportFrom, list[str]]]:
+    """The imports at the top level that do not go by the place of the file, each with the modules that it names."""
+    for statement in tree.body:
+        if isinstance(statement, ast.ImportFrom) and not statement.level and statement.module:
+            yield statement, [statement.module]
+        elif isinstance(statement, ast.Import):
+            yield statement, [alias.name for alias in statement.names]
+
+
 def _takes_neighbour(source: Source, root: Path) -> bool:
     """Whether a file of a package imports, as if it stood at the top level, what can only be the file beside it: that
     binds all that is asked of it, and no library that the distribution requires has its name."""
     folder = source.path.parent
-    for statement in source.tree.body:
-        if isinstance(statement, ast.ImportFrom) and not statement.level and statement.module:
-            names = [statement.module]
-        elif isinstance(statement, ast.Import):
-            names = [alias.name for alias in statement.names]
-        else:
-            continue
+    for statement, names in _absolute(source.tree):
         for name in names:
             beside = folder / f"{name}.py"
             if beside == source.path or not beside.is_file() or _is_elsewhere(name, root):
@@ -149,13 +152,7 @@ def _takes_moved(tree: ast.Module, root: Path, package: str) -> bool:
     """Whether a file imports, by the name that a package around it had where it comes from, what lies in that now: that
     binds all that is asked of it, and nothing at the top level nor a library that is required has the name."""
     folders = [root.joinpath(*package.split(".")[:end]) for end in range(1, package.count(".") + 2)]
-    for statement in tree.body:
-        if isinstance(statement, ast.ImportFrom) and not statement.level and statement.module:
-            names = [statement.module]
-        elif isinstance(statement, ast.Import):
-            names = [alias.name for alias in statement.names]
-        else:
-            continue
+    for statement, names in _absolute(tree):
         for name in names:
             outer, _, inner = name.partition(".")
             if not inner or _is_elsewhere(outer, root):

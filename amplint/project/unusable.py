@@ -188,7 +188,8 @@ class Unusable:
         """Whether the project defines one function of a name, so that no class that derives has its own."""
         files = self._named(name)
         trees = {id(file.tree): file.tree for file in (self._file, *files)} if files is not None else {}
-        return sum(node.name == name for tree in trees.values() for node in nodes_of_kind(tree, ast.FunctionDef)) == 1
+        kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+        return sum(node.name == name for tree in trees.values() for node in nodes_of_kind(tree, *kinds)) == 1
 
     def _callee(self, file: Source, body: _Body, call: ast.Call) -> Callee | None:
         """What a call runs first, and no class of the project puts something else in its place."""
