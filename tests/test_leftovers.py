@@ -11,6 +11,7 @@ from amplint.engine import check_file
 from amplint.infer.lattice.scenarios import DEFAULT_SCENARIOS
 from amplint.judging import judging_options
 from amplint.plugins import load_rules
+from amplint.project.leftovers import MAX_PARSED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,16 +36,22 @@ TAKEN = {"package/model.py": "from .layers import Kept\n"}
 
 
 def doubts(
-    folder: Path, files: Mapping[str, str | None], layers: str = LAYERS, *, named: bool = False, code: str = "AMP102"
+    folder: Path,
+    files: Mapping[str, str | None],
+    layers: str = LAYERS,
+    *,
+    named: bool = False,
+    code: str = "AMP102",
+    at: str = "package/layers.py",
 ) -> list[str]:
     """Those about the layers; a file without text is not written."""
-    for name, text in {"package/__init__.py": "", "package/layers.py": layers, **files}.items():
+    for name, text in {"package/__init__.py": "", at: layers, **files}.items():
         if text is not None:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text)
     scenario = [s.name for s in DEFAULT_SCENARIOS] if named else []
     options = judging_options(Config(), load_rules(), pedantic=True, extend_select=[code], scenario=scenario)
-    found = [f for f in check_file(folder / "package/layers.py", options).findings if f.code == code]
+    found = [f for f in check_file(folder / at, options).findings if f.code == code]
     assert len(found) == 1
     return [held.doubt.name for held in found[0].doubts]
 
@@ -325,7 +332,12 @@ ALONE = {
         ({"package/use.py": "from .layers import Left\n\nLeft()\n"}, []),
         ({"train.py": "import package\n"}, []),
         ({"train.py": None}, []),
+        ({"package/__init__.py": "from .layers import Left\n", "use.py": "from package import Left\nLeft()\n"}, []),
         ({"package/use.py": "MODEL = 'layers'\n"}, []),
+        ({"package/use.py": '"""What layers do."""\nimport torch\ntorch.layers\n'}, ["left-over"]),
+        ({f"package/use{n}.py": "layers = 1\n" for n in range(MAX_PARSED + 1)}, ["left-over"]),
+        ({"other/layers.py": "KEPT = 1\n", "more.py": "from other import layers\nlayers.KEPT\n"}, ["left-over"]),
+        ({"package/use.py": "from . import (\n    model,\n    layers,\n)\nlayers.Left()\n"}, []),
         ({"package/use.py": "import importlib\nimportlib.import_module(f'package.{name}')\n"}, []),
         ({"run.sh": "python -c 'import package.layers'\n"}, []),
         ({"package/__init__.py": "", "setup.py": ""}, []),
@@ -363,7 +375,82 @@ def test_so_is_one_that_its_package_takes_nothing_of_beside_others(
     assert doubts(tmp_path, {**INSTALLED, **further}) == expected
 
 
+COPIED = {
+    "setup.py": "import setuptools\nsetuptools.setup()\n",
+    "package/__init__.py": "from .new import Left\n",
+    "package/new.py": LAYERS,
+    "README.md": "from package import Left\n",
+}
+AROUND = """
+class Around(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = Left()
+
+    def forward(self, x):
+        return self.part(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("further", "layers", "expected"),
+    [
+        ({}, LAYERS, ["left-over"]),
+        ({}, LAYERS + "\n__all__ = ['Left']\n", ["left-over"]),
+        ({}, LAYERS + "\nLeft()\n", []),
+        ({}, LAYERS + AROUND, ["left-over"]),
+        ({"package/__init__.py": ""}, LAYERS, []),
+        ({"package/__init__.py": "from .layers import Left\n"}, LAYERS, []),
+        ({"package/__init__.py": "from .new import Around\n", "package/new.py": AROUND}, LAYERS, []),
+        (
+            {"package/__init__.py": "from .new import Around\n", "package/new.py": AROUND},
+            LAYERS + AROUND,
+            ["left-over"],
+        ),
+        ({"README.md": "from package.layers import Left\n"}, LAYERS, []),
+        ({"package/use.py": "import importlib\nload = importlib.import_module\n"}, LAYERS, ["left-over"]),
+    ],
+)
+def test_so_is_a_copy_of_what_others_take_from_another_file(
+    tmp_path: Path, further: dict[str, str | None], layers: str, expected: list[str]
+) -> None:
+    assert doubts(tmp_path, {**COPIED, **further}, layers) == expected
+
+
+@pytest.mark.parametrize(
+    ("further", "expected"),
+    [
+        ({"package/model.py": "from ._parts import Kept\n"}, ["left-over"]),
+        ({"package/model.py": "from ._parts import Left\nMODEL = Left\n"}, []),
+        ({"package/__init__.py": "from ._parts import Left\n"}, []),
+    ],
+)
+def test_so_is_what_a_private_file_offers_and_nobody_takes(
+    tmp_path: Path, further: dict[str, str | None], expected: list[str]
+) -> None:
+    setup = {"setup.py": "import setuptools\nsetuptools.setup()\n"}
+    layers = LAYERS.replace("import torch\n", "import torch\nfrom other import Base\n", 1).replace(
+        "Left(nn.Module)", "Left(Base, nn.Module)"
+    )
+    assert doubts(tmp_path, {**setup, **further}, layers, at="package/_parts.py") == expected
+
+
+@pytest.mark.parametrize(
+    ("using", "expected"),
+    [("from ._parts import Left\nLeft()\n", []), ("from ._parts import Kept\nKept()\n", ["left-over"])],
+)
+def test_what_a_private_package_hands_on_is_taken_from_there(tmp_path: Path, using: str, expected: list[str]) -> None:
+    files = {
+        "setup.py": "import setuptools\nsetuptools.setup()\n",
+        "package/_parts/__init__.py": "from .layers import Kept, Left\n",
+        "package/model.py": using,
+    }
+    assert doubts(tmp_path, files, at="package/_parts/layers.py") == expected
+
+
 IDLE = """
+import warnings
+warnings.filterwarnings("ignore")
 SIZES = dict(a=1)
 try:
     import apex

@@ -54,6 +54,21 @@ def spelling(folder: Path, whole: bool, age: int, word: bytes) -> tuple[Path, ..
     return tuple(path for path, data, _ in files.having(word.removeprefix(b".")) if has_word(data, word))
 
 
+@lru_cache(maxsize=256)
+def naming_module(folder: Path, whole: bool, age: int, module: bytes) -> tuple[Path, ...] | None:
+    """The same of those in which an import, or a text of one word, has the name of a module."""
+    files = _files(folder, whole, age)
+    if files is None:
+        return None
+    name = re.escape(module)
+    named = re.compile(rb"\bfrom\b[^\n]*\b%b[\s\\]+import\b|[\"'][^\s\"']*\b%b\b[^\s\"']*[\"']" % (name, name))
+    return tuple(
+        path
+        for path, data, imports in files.having(module)
+        if has_word(imports, module) or (module in data and named.search(data))
+    )
+
+
 def has_word(data: bytes, word: bytes) -> bool:
     """Whether a word stands anywhere by itself; one that begins with a dot behind anything."""
     at = data.find(word)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from amplint import contents
 from amplint.compiling import kept, ordinary
 from amplint.infer.names.folders import LIBRARY_FOLDERS, project_around
-from amplint.project.files import TooLargeError, matching, parsed, read_all, spelling
+from amplint.project.files import TooLargeError, matching, naming_module, parsed, read_all, spelling
 from amplint.project.layout import MAX_TEXT_BYTES, TEXTS
 from amplint.project.scopes import is_installed, scope_of
 from amplint.project.takers import ANY, File
@@ -56,10 +56,11 @@ class Leftovers:
     def __init__(self, facts: FileFacts) -> None:
         scope = scope_of(facts)
         self._scope = (project_around(scope.folder / "_") or scope.folder) if scope.whole else None
-        self._file = File(facts.path, facts.source, is_installed(facts.path))
-        self._files = {facts.path: self._file}
+        self._files: dict[Path, File] = {}
+        self._file = self._of(facts.path, facts.source)
         self._known: dict[tuple[Path, str], bool] = {}
         self._takes: dict[Path, set[str] | None] = {}
+        self._named: dict[Path, bool] = {}
 
     def hold(self, row: int) -> bool:
         """Whether a line stands in a definition that nothing in the project mentions but such, while other files of the
@@ -82,7 +83,7 @@ class Leftovers:
     def _holds(self, file: File, target: Definition) -> bool:
         key = file.path, target.name
         if key not in self._known:
-            self._known[key] = self._scope is not None and self._is_left(file, target)
+            self._known[key] = self._scope is not None and (self._is_left(file, target) or self._is_copy(file, target))
         return self._known[key]
 
     def _is_left(self, file: File, target: Definition) -> bool:
@@ -136,17 +137,40 @@ class Leftovers:
             return not taken.isdisjoint(file.found) or name not in file.tried
         return not taken.isdisjoint(file.found) or self._is_idle(file)
 
-    def _is_idle(self, file: File) -> bool:
-        """Whether a file runs nothing, and none imports it, as some do its neighbours: no text names it, and no file
-        imports what it is told to. Of what is installed the ``__init__`` of the folder has to take what neighbours
-        define: else users import the files themselves."""
-        if not file.only_defines or self._imports_by_text:
+    def _is_copy(self, file: File, target: Definition) -> bool:
+        """Whether a file that none imports has a definition, or all in it that use it, as another file has, which is
+        the one that others take them from."""
+        reaching = file.reaching(target)
+        if reaching is None or self._is_named(file):
             return False
-        others = self._spelling(file.module)
-        named = others is None or any(other.names_or_takes(file) for other in others if other is not file)
-        if named or _is_named_in_texts(self._folder, file.module):
+        last = [name for name, users in reaching.items() if not users]
+        return self._is_taken_elsewhere(file, target.name) or (
+            bool(last) and all(self._is_taken_elsewhere(file, name) for name in last)
+        )
+
+    def _is_taken_elsewhere(self, file: File, name: str) -> bool:
+        """Whether a third file takes by a name what another one defines."""
+        others = self._spelling(name) or ()
+        defining = [other for other in others if other is not file and name in other.found]
+        return any(name in taker.taken(one) for one in defining for taker in others if taker is not one)
+
+    def _is_idle(self, file: File) -> bool:
+        """Whether a file runs nothing, and none imports it, as some do its neighbours. Of what is installed the
+        ``__init__`` of the folder has to take what neighbours define: else users import the files themselves."""
+        if not file.only_defines or self._imports_by_text or self._is_named(file):
             return False
         return self._is_left_out(file) if file.installed else self._has_neighbours(file)
+
+    def _is_named(self, file: File) -> bool:
+        """Whether a file imports another one or has its name, or a text has."""
+        if file.path not in self._named:
+            others = self._asking_for(file.module)
+            self._named[file.path] = (
+                others is None
+                or any(other.names_or_takes(file) for other in others if other is not file)
+                or _is_named_in_texts(self._folder, file.module)
+            )
+        return self._named[file.path]
 
     def _is_left_out(self, file: File) -> bool:
         """Whether the ``__init__`` of its folder takes a class or function from another file of it."""
@@ -165,7 +189,7 @@ class Leftovers:
     def _has_neighbours(self, file: File) -> bool:
         """Whether some file imports another one of the same folder."""
         for one in self._neighbours(file):
-            others = self._spelling(one.module)
+            others = self._asking_for(one.module)
             if others and any(True for other in others if other is not one for _ in other.taken(one)):
                 return True
         return False
@@ -182,7 +206,7 @@ class Leftovers:
 
     def _taken(self, file: File, through: tuple[Path, ...] = ()) -> set[str] | None:
         """Names that other files take from a file; None where they may take any."""
-        others = self._spelling(file.module)
+        others = self._asking_for(file.module)
         if others is None or file.by_text or _is_exporting(file):
             return None
         taken: set[str] = set()
@@ -203,11 +227,24 @@ class Leftovers:
         assert self._scope is not None
         return self._scope
 
+    def _is_private(self, path: Path) -> bool:
+        """Whether a file is a package's own, by an underscore before its name or that of a folder around it."""
+        if self._scope is None or self._scope not in path.parents:
+            return False
+        within = path.relative_to(self._scope).parts
+        return any(part.startswith("_") and not part.startswith("__") for part in within)
+
     def _spelling(self, word: str) -> list[File] | None:
-        paths = spelling(self._folder, True, contents.age(), word.encode())
+        return self._files_at(spelling(self._folder, True, contents.age(), word.encode()))
+
+    def _files_at(self, paths: tuple[Path, ...] | None) -> list[File] | None:
         if paths is None or len(paths) > MAX_PARSED:
             return None
         return [file for file in map(self._at, paths) if file is not None]
+
+    def _asking_for(self, module: str) -> list[File] | None:
+        """The files that may import a module of a name, or have it in a text of one word."""
+        return self._files_at(naming_module(self._folder, True, contents.age(), module.encode()))
 
     def _at(self, path: Path) -> File | None:
         """A file of the project, parsed once; None where it cannot be."""
@@ -216,7 +253,7 @@ class Leftovers:
 
     def _of(self, path: Path, source: Source) -> File:
         if path not in self._files:
-            self._files[path] = File(path, source, is_installed(path))
+            self._files[path] = File(path, source, is_installed(path) and not self._is_private(path))
         return self._files[path]
 
 

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 ANY = "*"
 """What a file takes that imports all names of another."""
 _IDLE = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Pass)
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _BY_TEXT = re.compile(rb"\b(?:globals|locals|vars|eval|exec|__getattr__|__subclasses__|getmembers)\b|sys\.modules")
+_SPACE = re.compile(r"\s")
 _BUILTINS = frozenset(("globals", "eval", "exec", "getmembers"))
 _OF_HERE = frozenset(("locals", "vars"))
 _ASKING = frozenset(("isinstance", "issubclass"))
@@ -63,7 +65,7 @@ class File:
 
     @kept
     def only_defines(self) -> bool:
-        """Whether the file runs nothing of its own: it imports, defines, and gives names to what it does not define."""
+        """Whether the file runs nothing of its own: it imports, defines, and names or calls what it does not define."""
         pending, own = [*self._tree.body], self.found.keys()
         while pending:
             statement = pending.pop()
@@ -71,10 +73,10 @@ class File:
                 parts = [*ast.iter_child_nodes(statement)]
                 pending += [part for part in parts if isinstance(part, ast.stmt)]
                 pending += [s for part in parts if isinstance(part, ast.ExceptHandler) for s in part.body]
-            elif isinstance(statement, (ast.Assign, ast.AnnAssign)):
+            elif isinstance(statement, (ast.Assign, ast.AnnAssign, ast.Expr)):
                 if any(isinstance(node, ast.Name) and node.id in own for node in ast.walk(statement)):
                     return False
-            elif not isinstance(statement, _IDLE) and not _is_text(statement):
+            elif not isinstance(statement, _IDLE):
                 return False
         return True
 
@@ -127,11 +129,25 @@ class File:
         mentioning = {id(s): s for s, _ in self._naming.get(definition.name, ()) if s is not definition}
         return self._defining(s for s in mentioning.values() if not is_script(s))
 
+    def reaching(self, target: Definition) -> dict[str, list[Definition]] | None:
+        """By name, a definition of the file and those that mention it, or one of these, with who mentions each; None
+        where the file runs one, as a program would."""
+        found: dict[str, list[Definition]] = {}
+        pending = [target]
+        while pending:
+            one = pending.pop()
+            if one.name not in found:
+                naming = [s for s, n in self._naming.get(one.name, ()) if not isinstance(n, ast.Constant)]
+                if not all(isinstance(statement, _DEFINITIONS) for statement in naming):
+                    return None
+                found[one.name] = [d for d in self.found.values() if d is not one and any(d is s for s in naming)]
+                pending += found[one.name]
+        return found
+
     def users_of(self, file: File, name: str) -> list[Definition] | None:
         """The definitions that mention what another file calls by a name, other than a variable that this one defines
         or imports from elsewhere; None where anything else does, or hands it on."""
-        strange = self._strange(file)
-        elsewhere = {alias.asname or alias.name for node in strange for alias in node.names}
+        elsewhere = {alias.asname or alias.name for alias in self._strange(file)}
         elsewhere |= {alias.asname for alias in self._aliases if alias.asname and alias.asname != alias.name}
         taking = self._taking(file, name)
         if taking and (any(map(self._hands_on, taking)) or (self.installed and not self._uses_any(file))):
@@ -152,19 +168,31 @@ class File:
         return bool(self._taking(file, name))
 
     def _taking(self, file: File, name: str) -> list[ast.alias]:
-        known = {id(alias) for node in self._strange(file) for alias in node.names}
+        known = {id(alias) for alias in self._strange(file)}
         return [alias for alias in self._aliases if alias.name == name and id(alias) not in known]
 
-    def _strange(self, file: File) -> list[ast.ImportFrom]:
-        """What imports from elsewhere than from another file."""
+    def _strange(self, file: File) -> list[ast.alias]:
+        """What is imported from elsewhere than from another file."""
         imports = nodes_of_kind(self._tree, ast.ImportFrom)
-        return [node for node in imports if not self._may_take(node, file)]
+        aliases = ((alias, self._of(node, file)) for node in imports for alias in node.names)
+        return [alias for alias, own in aliases if alias not in own]
+
+    def _of(self, statement: ast.ImportFrom, file: File) -> list[ast.alias]:
+        """What a statement imports from another file, or from the ``__init__`` that has it from there."""
+        if self._may_take(statement, file):
+            return statement.names
+        module = imported_from(statement, self.path)
+        if module is None or module.stem != "__init__" or module in (file.path, self.path):
+            return []
+        handed = _handed_on(module, file.path)
+        return [alias for alias in statement.names if handed and (alias.name in handed or ANY in (alias.name, *handed))]
 
     def names_or_takes(self, file: File) -> bool:
-        """Whether this file imports another one, or has its name in a text."""
+        """Whether this file imports another one, or has its name in a text of one word, such as a path."""
         word = re.compile(rf"\b{re.escape(file.module)}\b")
         texts = (n.value for n in nodes_of_kind(self._tree, ast.Constant) if isinstance(n.value, str))
-        return any(True for _ in self.taken(file)) or any(map(word.search, texts))
+        named = any(word.search(text) and not _SPACE.search(text) for text in texts)
+        return named or any(True for _ in self.taken(file))
 
     def taken(self, file: File) -> Iterator[str | None]:
         """Names that this file takes from another, or its own name: :data:`ANY` with all of them, None where it may
@@ -172,11 +200,11 @@ class File:
         module = file.module
         modules: set[str] = set()
         for node in nodes_of_kind(self._tree, ast.Import, ast.ImportFrom, ast.Constant):
-            if isinstance(node, ast.ImportFrom) and self._may_take(node, file):
-                yield from (alias.name for alias in node.names)
+            if isinstance(node, ast.ImportFrom) and (own := self._of(node, file)):
+                yield from (alias.name for alias in own)
             elif isinstance(node, (ast.Import, ast.ImportFrom)):
-                names = {alias.name: alias.asname or alias.name for alias in node.names}
-                modules |= {own for name, own in names.items() if name.rpartition(".")[2] == module}
+                aliases = [a for a in node.names if a.name.rpartition(".")[2] == module]
+                modules |= {a.asname or a.name for a in aliases if self._module(node, a) in (None, file.path)}
             elif isinstance(node.value, str) and node.value.endswith(f".{module}"):
                 yield None
         yield from (None if "." in name else name for name in modules)
@@ -198,6 +226,12 @@ class File:
             found |= {id(node) for node in names if node.id in own}
         return found
 
+    def _module(self, statement: ast.Import | ast.ImportFrom, alias: ast.alias) -> Path | None:
+        """The file of the module that is imported under a name; None where no file is known."""
+        if isinstance(statement, ast.Import):
+            return _file_of(alias.name, 0, self.path)
+        return _file_of(f"{statement.module or ''}.{alias.name}".strip("."), statement.level, self.path)
+
     def _may_take(self, statement: ast.ImportFrom, file: File) -> bool:
         """Whether what this file imports from may be another: its module has that name, and is no other file."""
         module = (statement.module or "").rpartition(".")[2]
@@ -211,8 +245,8 @@ class File:
 
     def _uses_any(self, file: File) -> bool:
         """Whether anything that is imported from another file is used: else it is all there for others to import."""
-        taking = (node for node in nodes_of_kind(self._tree, ast.ImportFrom) if self._may_take(node, file))
-        return not self.names.isdisjoint(alias.asname or alias.name for node in taking for alias in node.names)
+        taking = (alias for node in nodes_of_kind(self._tree, ast.ImportFrom) for alias in self._of(node, file))
+        return not self.names.isdisjoint(alias.asname or alias.name for alias in taking)
 
     def _defining(self, statements: Iterator[ast.stmt]) -> list[Definition] | None:
         """Statements, where each is a definition at the top of the file."""
@@ -253,12 +287,8 @@ class File:
         """By variable, the file of the module that is imported there."""
         found: dict[str, Path | None] = {}
         for node in nodes_of_kind(self._tree, ast.Import, ast.ImportFrom):
-            if isinstance(node, ast.Import):
-                own = ((alias.asname or alias.name, alias.name) for alias in node.names)
-                found |= {name: _file_of(module, 0, self.path) for name, module in own if "." not in name}
-            else:
-                own = ((a.asname or a.name, f"{node.module or ''}.{a.name}".strip(".")) for a in node.names)
-                found |= {name: _file_of(module, node.level, self.path) for name, module in own}
+            own = {a.asname or a.name: self._module(node, a) for a in node.names}
+            found |= {name: path for name, path in own.items() if "." not in name}
         return {name: path for name, path in found.items() if path is not None}
 
     @kept
@@ -284,6 +314,19 @@ def _file_of(module: str, level: int, path: Path) -> Path | None:
     return module_file(folders, module)
 
 
+def _handed_on(path: Path, file: Path) -> set[str]:
+    """The names that a file has from another, or from a package's ``__init__`` that has them from there."""
+    source = parsed(path)
+    found: set[str] = set()
+    for node in nodes_of_kind(source.tree, ast.ImportFrom) if source is not None else ():
+        module = imported_from(node, path)
+        if module == file:
+            found |= {alias.name for alias in node.names}
+        elif module is not None and module.stem == "__init__" and module.parent.is_relative_to(path.parent):
+            found |= {alias.name for alias in node.names} & _handed_on(module, file) if module != path else set()
+    return found
+
+
 def has_another(tree: ast.Module, path: Path, file: Path, name: str) -> bool:
     """Whether a file, at ``path``, imports what a third one defines by a name, and not what ``file`` does."""
     imports = nodes_of_kind(tree, ast.ImportFrom)
@@ -305,10 +348,6 @@ def _named(node: ast.AST) -> Iterator[str]:
         yield node.attr
     elif isinstance(node, ast.Constant) and isinstance(node.value, str):
         yield node.value.rpartition(".")[2].rpartition(":")[2].rpartition("/")[2]
-
-
-def _is_text(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
 def _is_path(value: object) -> bool:
