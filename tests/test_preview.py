@@ -103,10 +103,11 @@ def judged(name: str, right: int, wrong: int) -> list[Drawn]:
         ([judged("a", 1, 7)], [0.125]),
         ([judged("a", 11, 11)], []),
         ([judged("a", 1, 7), judged("b", 10, 4)], [0.5]),
-        ([judged("a", 1, 7), judged("b", 20, 10)], []),
+        ([judged("a", 1, 7), judged("b", 20, 10)], [0.667]),
+        ([judged("a", 1, 7), judged("b", 24, 6)], []),
     ],
 )
-def test_what_is_kept_back_stays_until_its_share_is_enough(rounds: list[list[Drawn]], back: list[float]) -> None:
+def test_what_is_kept_back_stays_until_its_share_is_clearly_enough(rounds: list[list[Drawn]], back: list[float]) -> None:
     assert [kind.right for kind in kept_back(rounds)] == back
 
 

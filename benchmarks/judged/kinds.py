@@ -4,10 +4,12 @@ A kind is what a rule finds proven, or likely, as an error or as a warning, that
 autocast too. Counted are the newest fresh rounds until there are enough of it, each finding with the share of its
 readers who called it right, and each package once: what is wrong with one finding is often wrong with its neighbours.
 
-Back is kept what is clearly below, until it is below no longer: round after round, so that the rounds alone say it. A
+Back is kept what is clearly below, until it is clearly above: round after round, so that the rounds alone say it. A
 kind of which hardly any judged finding is told now (``--again``) is no longer what was judged: it is told until it is
 judged anew. Two rounds were drawn with all kept back that was below by any measure: no more of what was left was right
-(62% and 63%, 63% before), and a third of the bugs in the lists was no longer found.
+(62% and 63%, 63% before), and a third of the bugs in the lists was no longer found. Kinds that came back as soon as
+they were below no longer were right in 59% of 400 findings since: replayed over the rounds, 67.3% of what is told is
+right where they have to be clearly above, 66.4% otherwise.
 
 Severity tells claims of one rule apart that share nothing else: constants that a dtype refuses (errors, 60% right) and
 those that become infinite there (warnings, 22%); kernels that the newest torch lacks and those that an old one did.
@@ -101,7 +103,7 @@ def kept_back(rounds: Sequence[Sequence[Drawn]]) -> list[Kind]:
     """The kinds that amplint is to keep back after some rounds, of which the oldest is the first.
 
     One that was told goes with the round after which its share would hardly be enough if more were judged; one that is
-    kept back stays until its share is enough.
+    kept back stays until its share would hardly be too low.
     """
     back: list[Kind] = []
     for number in range(1, len(rounds) + 1):
@@ -112,14 +114,15 @@ def kept_back(rounds: Sequence[Sequence[Drawn]]) -> list[Kind]:
 
 def _is_below(kind: Kind, *, back: bool) -> bool:
     stays = kind.certainty in STAYS.get(kind.code, ())
-    return (kind.right if back else _at_most(kind)) < ENOUGH and not stays
+    return _bound(kind, -1 if back else 1) < ENOUGH and not stays
 
 
-def _at_most(kind: Kind) -> float:
-    """The upper end of the interval (Wilson's) that holds the share of all findings of the kind, nine times in ten."""
+def _bound(kind: Kind, sign: int) -> float:
+    """The lower (``sign`` -1) or upper (1) end of Wilson's interval: nine times in ten the share of right ones among
+    all findings of the kind lies beyond it, or before."""
     n, share = kind.packages, kind.right
     spread = _DEVIATIONS * sqrt(share * (1 - share) / n + _DEVIATIONS**2 / (4 * n * n))
-    return (share + _DEVIATIONS**2 / (2 * n) + spread) / (1 + _DEVIATIONS**2 / n)
+    return (share + _DEVIATIONS**2 / (2 * n) + sign * spread) / (1 + _DEVIATIONS**2 / n)
 
 
 def _key(kind: Kind) -> _Kind:
