@@ -12,7 +12,8 @@ from torch import nn
 
 from amplint.config import Config
 from amplint.engine import Options, check_file
-from amplint.finding import Certainty
+from amplint.finding import Applicability, Certainty
+from amplint.fix import fix_source
 from amplint.infer.lattice.scenarios import DEFAULT_SCENARIOS
 from amplint.judging import judging_options
 from amplint.plugins import load_rules
@@ -372,3 +373,30 @@ def test_a_backward_pass_is_not_reached_behind_a_forward_that_raises(
     run = circuit(x).sum().backward if wide else lambda: circuit(x)
     with pytest.raises(TypeError, match="BFloat16"):
         run()
+
+
+FACTORS = """\
+import torch
+from torch import nn
+
+
+class Factors(nn.Module):
+    def forward(self, x: torch.Tensor):
+        {names} = torch.linalg.qr(x)
+        return x
+"""
+
+
+@pytest.mark.parametrize(
+    ("names", "cast"),
+    [
+        ("q, r", "        q, r = q.to(x.dtype), r.to(x.dtype)\n"),
+        ("_, r", "        r = r.to(x.dtype)\n"),
+        ("_, _", ""),
+    ],
+)
+def test_of_what_is_unpacked_the_named_is_cast_back(names: str, cast: str, tmp_path: Path) -> None:
+    source = Source(tmp_path / "module.py", FACTORS.format(names=names).encode())
+    found = check_file(source, HALF)
+    fixed = fix_source(source, found, Applicability.UNSAFE, lambda changed: check_file(changed, HALF)).source.text
+    assert f"{names} = torch.linalg.qr(x.float())\n{cast}        return x\n" in fixed

@@ -154,10 +154,10 @@ def cast_unpacked(node: cst.Call, dtype: str | None, visit: Visit) -> list[Edit]
         return []
     target = assignment.targets[0].target if isinstance(assignment, cst.Assign) else None
     elements = target.elements if isinstance(target, cst.Tuple) else ()
-    names = [e.value.value for e in elements if isinstance(e, cst.Element) and isinstance(e.value, cst.Name)]
+    variables = [e.value.value for e in elements if isinstance(e, cst.Element) and isinstance(e.value, cst.Name)]
     root = dtype.split(".", 1)[0].split("[", 1)[0]
-    if not names or len(names) != len(elements) or root in names:
+    names = [name for name in variables if name != "_"]
+    if not names or len(variables) != len(elements) or root in names:
         return []
-    names = [name for name in names if name != "_"]
     casts = ", ".join(f"{name}.to({dtype})" for name in names)
     return [visit.insert_after(line, f"{', '.join(names)} = {casts}")]
