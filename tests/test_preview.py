@@ -107,7 +107,9 @@ def judged(name: str, right: int, wrong: int) -> list[Drawn]:
         ([judged("a", 1, 7), judged("b", 24, 6)], []),
     ],
 )
-def test_what_is_kept_back_stays_until_its_share_is_clearly_enough(rounds: list[list[Drawn]], back: list[float]) -> None:
+def test_what_is_kept_back_stays_until_its_share_is_clearly_enough(
+    rounds: list[list[Drawn]], back: list[float]
+) -> None:
     assert [kind.right for kind in kept_back(rounds)] == back
 
 
