@@ -56,9 +56,7 @@ def scaled_{number}(x, least=1e-8):
     return x / (x.norm(dim=-1, keepdim=True) + least)
 
 
-def step(model, batch):
-    with torch.cuda.amp.autocast():
-        return model(batch)
+SCALER = torch.cuda.amp.GradScaler()
 """
 
 

@@ -137,20 +137,21 @@ def _takes_tensors(value: Value) -> bool:
 
 def _call_any(frame: Frame, callee: Union, arguments: Arguments, node: ast.expr) -> Value:
     """Call one of several: what does not come back, or cannot be called like this, was not the one."""
-    live, reached, path = frame.live, 0, frame.path
+    live, reached, path, raised, ends = frame.live, 0, frame.path, frame.raised, 0
     results: list[Value] = []
     paths: list[tuple[int, ...]] = []
     callable_ones = [option for option in callee.options if option.key != NONE.key]
     fitting = [option for option in callable_ones if _accepts(option, arguments)]
     for option in fitting or callable_ones:
         chosen = choices.way(frame, node.func, option) if isinstance(node, ast.Call) else None
-        frame.live, frame.path = live, (*path, chosen or identity(option))
+        frame.live, frame.path, frame.raised = live, (*path, chosen or identity(option)), raised
         result = call(frame, option, arguments, node)
         if frame.live:
             results.append(result)
             paths.append(frame.path)
         reached |= frame.live
-    frame.live, frame.path = reached, path
+        ends |= frame.live & ~frame.raised
+    frame.live, frame.path, frame.raised = reached, path, reached & ~ends
     if paths:
         frame.session.recorder.branches_met(frame, *paths)
     if frame.session.assumptions.usual:

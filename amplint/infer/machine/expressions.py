@@ -38,9 +38,8 @@ from amplint.infer.machine.narrowing import narrow
 from amplint.infer.machine.objects import binding_evaluator, function_value, get_attribute, is_missing, set_attribute
 from amplint.infer.machine.operators import binary_operator, unary_operator
 from amplint.infer.names.definitions import Bound, Function, Instance
-from amplint.infer.state.activation import Env
 from amplint.infer.state.dispatch import assign, call
-from amplint.infer.state.meeting import binds
+from amplint.infer.state.meeting import binds, reaching
 from amplint.infer.state.session import OutOfBudget
 from amplint.infer.syntax.bodies import nodes_below, once_for_each_node
 from amplint.infer.syntax.late import bound_inside
@@ -236,7 +235,10 @@ def _boolean(frame: Frame, node: ast.BoolOp) -> Value:
     on, off = (every, 0) if isinstance(node.op, ast.And) else (0, every)
     for operand in node.values:
         before = frame.variables.copy() if operand is not node.values[0] and binds(operand) else None
+        raised = frame.raised
         value = evaluate(frame, operand)
+        if operand is not node.values[0]:
+            frame.raised = raised
         if before is not None:
             frame.perhaps(before)
         if isinstance(operand, (ast.Compare, ast.UnaryOp)):
@@ -276,20 +278,21 @@ def _is_answer(operand: ast.expr, value: Value) -> bool:
 
 def _conditional(frame: Frame, node: ast.IfExp) -> Value:
     yes, no = split(frame, node.test)
-    live, variables, path = frame.live, frame.variables, frame.path
+    live, variables, path, raised = frame.live, frame.variables, frame.path, frame.raised
     frame.live, frame.variables = yes, dict(variables)
     frame.path = taken = (*path, id(node.body)) if no else path
     narrow(frame, node.test, True)
     left = evaluate(frame, node.body) if yes else UNKNOWN
-    yes, after = frame.live, frame.variables
-    frame.live, frame.variables = no, dict(variables)
+    taken_end = frame.end()
+    frame.live, frame.variables, frame.raised = no, dict(variables), raised
     frame.path = other = (*path, id(node.orelse)) if yes else path
     narrow(frame, node.test, False)
     right = evaluate(frame, node.orelse) if no else UNKNOWN
-    no = frame.live
+    other_end = frame.end()
+    yes, no, frame.raised = reaching(taken_end, other_end)
     if binds(node.body) or binds(node.orelse) or frame.leaves is not None:
-        variables = frame.met(Env(yes, after), Env(no, frame.variables)).variables
-    frame.live, frame.variables, frame.path = live & (yes | no), variables, path
+        variables = frame.met(taken_end, other_end).variables
+    frame.live, frame.variables, frame.path = live & (taken_end.live | other_end.live), variables, path
     frame.session.recorder.branches_met(frame, taken, other)
     frame.parts = {id(node.body): left, id(node.orelse): right}
     usual = usually(frame, node.test) if yes and no else None
@@ -355,23 +358,23 @@ def _dict(frame: Frame, node: ast.Dict) -> Value:
 
 
 def _comprehension(frame: Frame, node: ast.ListComp | ast.GeneratorExp | ast.SetComp) -> Value:
-    saved, live = frame.variables, frame.live
+    saved, live, raised = frame.variables, frame.live, frame.raised
     frame.variables = dict(saved)
     some = _generators(frame, node.generators)
     element = evaluate(frame, node.elt)
     frame.variables = _behind_comprehension(frame, node, saved)
-    frame.live = live
+    frame.live, frame.raised = live, raised
     return Sequence(None, element, True) if some else Sequence((), mutable=True)
 
 
 def _dict_comprehension(frame: Frame, node: ast.DictComp) -> Value:
-    saved, live = frame.variables, frame.live
+    saved, live, raised = frame.variables, frame.live, frame.raised
     frame.variables = dict(saved)
     some = _generators(frame, node.generators)
     evaluate(frame, node.key)
     value = evaluate(frame, node.value)
     frame.variables = _behind_comprehension(frame, node, saved)
-    frame.live = live
+    frame.live, frame.raised = live, raised
     return Mapping({}, value if some else None, inside=frame.number)
 
 

@@ -17,7 +17,6 @@ from amplint.infer.machine.matching import capture
 from amplint.infer.machine.narrowing import narrow
 from amplint.infer.machine.refusals import refused
 from amplint.infer.machine.statements import HANDLERS, assign
-from amplint.infer.state.activation import Env
 from amplint.infer.state.dispatch import evaluate
 from amplint.infer.state.frame import Frame
 from amplint.infer.state.meeting import forgotten, unlike
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from amplint.infer.lattice.values import Value
+    from amplint.infer.state.activation import Env
 
 
 class _Following(Control[Frame]):
@@ -89,16 +89,17 @@ class _Following(Control[Frame]):
 
     def met_again(self, frame: Frame, head: Env, end: Env) -> Env:
         """What holds where a pass begins, from before it and from its end."""
-        found = frame.met(head, end)
+        found = frame.met(head, _perhaps(head, end))
         sums = {name: added_up(head.variables.get(name), value) for name, value in end.variables.items()}
-        return Env(found.live, found.variables | {name: value for name, value in sums.items() if value is not None})
+        variables = found.variables | {name: value for name, value in sums.items() if value is not None}
+        return found._replace(variables=variables)
 
     def widened(self, frame: Frame, first: Env, before: Env, after: Env, number: int) -> Env:
         """What still changes is unknown; at last everything that the loop changes."""
         changed = unlike(before, after, known=number >= MAX_PASSES)
         if number == MAX_PASSES + MAX_WIDENED - 2:
             changed += unlike(first, after)
-        return Env(after.live, {**after.variables, **dict.fromkeys(changed, UNKNOWN)})
+        return after._replace(variables={**after.variables, **dict.fromkeys(changed, UNKNOWN)})
 
     def rounds(self, frame: Frame, statement: ast.For | ast.AsyncFor) -> Rounds:
         return rounds_of(frame, statement)
@@ -108,16 +109,15 @@ class _Following(Control[Frame]):
 
     def skipped(self, frame: Frame, before: Env, after: Env) -> Env:
         """What a pass leaves unknown is unknown, and a tensor is what a pass leaves where loops are never idle."""
-        found = frame.met(before, after)
+        found = frame.met(before, _perhaps(before, after))
         if not before.live or not after.live:
             return found
         left = {name: unknown_behind(found.variables.get(name), value) for name, value in after.variables.items()}
         if not frame.session.assumptions.idle:
             tensors = {name for name, value in before.variables.items() if isinstance(value, Tensor)}
             left |= {n: v for n, v in after.variables.items() if n in tensors and isinstance(v, Tensor)}
-        return Env(
-            found.live, {**found.variables, **{name: value for name, value in left.items() if value is not None}}
-        )
+        changed = {name: value for name, value in left.items() if value is not None}
+        return found._replace(variables={**found.variables, **changed})
 
     def enter(self, frame: Frame, item: ast.withitem) -> bool:
         return entered(frame, item)
@@ -134,6 +134,11 @@ class _Following(Control[Frame]):
     def caught(self, frame: Frame, handler: ast.ExceptHandler) -> None:
         if handler.name:
             frame.bind(handler.name, UNKNOWN)
+
+
+def _perhaps(before: Env, after: Env) -> Env:
+    """The end of a pass over a loop that may not be run: what raises in it does not keep anyone from what is behind."""
+    return after._replace(raised=after.raised & before.raised)
 
 
 def _where(frame: Frame, test: ast.expr, yes: int, no: int) -> Env:

@@ -26,7 +26,6 @@ from amplint.infer.machine.guards import none_test, split
 from amplint.infer.machine.running import bind
 from amplint.infer.names.classes import is_module
 from amplint.infer.names.definitions import Bound, Class, Function
-from amplint.infer.state.activation import Env
 from amplint.infer.state.dispatch import evaluate
 from amplint.infer.state.frame import Frame
 from amplint.infer.state.meeting import binds
@@ -101,7 +100,7 @@ def _narrow_by_one(frame: Frame, tests: list[ast.expr], truth: bool) -> None:
         frame.live &= otherwise
         narrow(frame, test, not truth)
     met = frame.met(*ends)
-    frame.go_on(Env(start.live, met.variables) if met.live else start)
+    frame.go_on(start._replace(variables=met.variables) if met.live else start)
 
 
 def _asked_for_tensor(frame: Frame, test: ast.expr) -> tuple[str | None, bool]:

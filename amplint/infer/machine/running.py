@@ -136,14 +136,15 @@ def run_function(
         inner.variables = bind(inner, function, arguments)
         if isinstance(function.node, ast.Lambda):
             result = evaluate(inner, function.node.body)
-            back = inner.live
+            back, raised = inner.live, inner.raised
         else:
             execute(inner, function.node.body)
             if inner.live:
-                inner.returns.append(Returned(inner.live, NONE))
+                inner.returns.append(Returned(inner.live, NONE, raised=inner.raised))
             generates = body is not None and body.generator
             result = _yielded(inner, function.node) if generates else inner.result()
             back = back if generates else inner.back
+            raised = 0 if generates else inner.failing
             result = refined(result, function.node.returns)
             if of_module and function.name == "forward":
                 drift.returned(inner, result)
@@ -156,11 +157,11 @@ def run_function(
         session.active.discard(key)
         session.running[id(function.node)] -= 1
     if result is NEVER and _is_abstract(function.node):
-        result, back = UNKNOWN, frame.live
+        result, back, raised = UNKNOWN, frame.live, 0
     if inner.leaves:
         inner.variables = inner.met(*inner.leaves, inner.end()).variables
     reads = frozenset([place for place in inner.reads if made_before(place, inner.number, inner.makes)])
-    known = Known(result, version, reads, inner.thrown, frozenset(inner.found), frozenset(inner.makes), back)
+    known = Known(result, version, reads, inner.thrown, frozenset(inner.found), frozenset(inner.makes), back, raised)
     if remember and not inner.writes_around and not inner.brings:
         session.calls[key] = known
         session.recorder.ended(inner, key)
@@ -208,6 +209,7 @@ def _came_back(frame: Frame, known: Known) -> Value:
         frame.live = 0
         return UNKNOWN
     frame.live &= known.back
+    frame.raised |= known.raised
     return known.result
 
 

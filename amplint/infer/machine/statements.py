@@ -148,7 +148,7 @@ def _augmented(frame: Frame, statement: ast.AugAssign) -> None:
 def _return(frame: Frame, statement: ast.Return) -> None:
     value = evaluate(frame, statement.value) if statement.value is not None else Const(None)
     if frame.live:
-        frame.returns.append(Returned(frame.live, value, statement.value))
+        frame.returns.append(Returned(frame.live, value, statement.value, frame.raised))
 
 
 def _raise(frame: Frame, statement: ast.Raise) -> None:

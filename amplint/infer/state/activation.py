@@ -8,6 +8,7 @@ from amplint.infer.syntax.control import Followed
 
 if TYPE_CHECKING:
     import ast
+    from collections.abc import Iterable
 
     from amplint.infer.lattice.dtypes import Autocast
     from amplint.infer.lattice.values import Value
@@ -17,10 +18,15 @@ if TYPE_CHECKING:
 
 
 class Env(NamedTuple):
-    """A point of a function: the scenarios that reach it, a bit each, and the variables there."""
+    """A point of a function: the scenarios that reach it, a bit each, and the variables there.
+
+    ``raised``: the scenarios in which something surely raised on the way, so that none but another way leads on from
+    there; what runs behind it is followed all the same.
+    """
 
     live: int
     variables: dict[str, Value]
+    raised: int = 0
 
     def __bool__(self) -> bool:
         return self.live != 0
@@ -43,6 +49,8 @@ class Activation(Followed[Env]):
     """Tells activations apart."""
     uses: dict[int, Use] | None = None
     """By ``id``, the uses met here, or in a function that was called here, while nothing had raised in it."""
+    raised = 0
+    """The scenarios, a bit each, in which something surely raised on the way here since the function began."""
     traced = False
     """Whether operands disagreed here, or in a function that was called here."""
     brings = False
@@ -54,3 +62,8 @@ class Activation(Followed[Env]):
     """``id`` of the function node that runs, 0 at the top level of a module."""
     left: tuple[Any, ast.expr] | None = None
     """In another file than the one that is checked: the last of its activations, and the call by which it was left."""
+
+    def raises(self, lanes: Iterable[int]) -> None:
+        """Note that something surely raises here in some live scenarios, by number."""
+        for lane in lanes:
+            self.raised |= 1 << lane & self.live

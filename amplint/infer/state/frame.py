@@ -27,11 +27,13 @@ if TYPE_CHECKING:
 
 
 class Returned(NamedTuple):
-    """What a function returned, in which scenarios, and the expression that gave it."""
+    """What a function returned, in which scenarios, and the expression that gave it; ``raised``: in which something had
+    surely raised before."""
 
     live: int
     value: Value
     node: ast.expr | None = None
+    raised: int = 0
 
 
 class Stage(Enum):
@@ -116,19 +118,19 @@ class Frame(Activation):
 
     def end(self) -> Env:
         """Where the function is now, and goes on from elsewhere."""
-        return Env(self.live, self.variables)
+        return Env(self.live, self.variables, self.raised)
 
     def point(self) -> Env:
         """Where the function is now, kept from what happens next."""
-        return Env(self.live, self.variables.copy())
+        return Env(self.live, self.variables.copy(), self.raised)
 
     def go_on(self, point: Env) -> None:
         """Run on from a point."""
-        self.live, self.variables = point
+        self.live, self.variables, self.raised = point
 
     def go_back(self, point: Env) -> None:
         """Run on from a point that is kept."""
-        self.live, self.variables = point.live, point.variables.copy()
+        self.live, self.variables, self.raised = point.live, point.variables.copy(), point.raised
 
     def met(self, *points: Env) -> Env:
         """What holds where paths meet."""
@@ -270,11 +272,19 @@ class Frame(Activation):
         """
         if not self.returns:
             return NEVER
-        live, value, _ = self.returns[0]
-        for other_live, other, _ in self.returns[1:]:
-            value = merge(self.session, value, live, other, other_live)
-            live |= other_live
+        ends = reduce(or_, (returned.live & ~returned.raised for returned in self.returns))
+        live, value = 0, self.returns[0].value
+        for returned in self.returns:
+            reaching = returned.live & ~(returned.raised & ends)
+            value = merge(self.session, value, live, returned.value, reaching)
+            live |= reaching
         return value
+
+    @property
+    def failing(self) -> int:
+        """The scenarios in which something surely raises before the function returns."""
+        ends = reduce(or_, (returned.live & ~returned.raised for returned in self.returns), 0)
+        return self.back & ~ends
 
     @property
     def back(self) -> int:

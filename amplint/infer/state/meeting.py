@@ -34,13 +34,22 @@ MAX_COMPARED = 12
 """Values inside each other that are compared for likeness."""
 
 
+def reaching(a: Env, b: Env) -> tuple[int, int, int]:
+    """The scenarios in which each of two paths gets to where they meet, and those in which both raise before: there
+    both are gone on with."""
+    a_ends, b_ends = a.live & ~a.raised, b.live & ~b.raised
+    raised = (a.live | b.live) & ~(a_ends | b_ends)
+    return a.live & ~(a.raised & b_ends), b.live & ~(b.raised & a_ends), raised
+
+
 def met(session: Session, a: Env, b: Env) -> Env:
     """What holds where two paths meet."""
     if not a.live:
         return b
     if not b.live:
         return a
-    a_live, first, b_live, second = *a, *b
+    first, second = a.variables, b.variables
+    a_live, b_live, raised = reaching(a, b)
     together = first.copy()
     asked: list[tuple[str, Answered, Answered]] = []
     for name, left in first.items():
@@ -62,7 +71,7 @@ def met(session: Session, a: Env, b: Env) -> Env:
                 together[name] = right
     for name, one, other in asked:
         together[name] = _answered(session, one, first, other, second, together)
-    return Env(a_live | b_live, together)
+    return Env(a.live | b.live, together, raised)
 
 
 def _answered(

@@ -134,7 +134,10 @@ class Recorder:
         """What an expression, or an assignment with an operator, gave: no rule asks."""
 
     def happened(self, frame: Activation, what: Mismatch | Refused | Unmoved) -> None:
-        """Note what may raise in the file that is checked, or in what that calls."""
+        """Note what may raise in the file that is checked, or in what that calls; what surely does keeps the path that
+        runs from going on."""
+        if isinstance(what, Refused):
+            frame.raises(what.lanes)
         if self.concerns(frame) or frame.left is not None:
             self._note(frame, what)
 

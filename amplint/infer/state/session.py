@@ -79,6 +79,8 @@ class Known(NamedTuple):
     """Objects that were made, by identity."""
     back: int
     """The scenarios in which it came back."""
+    raised: int
+    """Those of them in which something surely raises before it does."""
 
 
 class Caller(Enum):

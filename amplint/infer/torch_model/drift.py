@@ -155,8 +155,8 @@ def branches(frame: Frame) -> None:
     recorder = frame.session.recorder
     if not recorder.concerns(frame):
         return
-    for index, (live, value, node) in enumerate(frame.returns):
-        for other_live, other, other_node in frame.returns[:index]:
+    for index, (live, value, node, _) in enumerate(frame.returns):
+        for other_live, other, other_node, _ in frame.returns[:index]:
             if node is None or other_node is None:
                 continue
             pair = _differing(frame, value, live & other_live, other)

@@ -97,6 +97,9 @@ def check(
 def record(frame: Frame, found: Mismatch) -> None:
     """Note operands that disagree where they do so in the checked file, or elsewhere for what that file hands over."""
     session = frame.session
+    if found.raises and not (found.cited or any(map(_may_be_none, found.pair))):
+        lanes = zip(found.lanes, found.strengths, strict=True) if found.strengths else ()
+        frame.raises(lane for lane, found_strength in lanes if found_strength >= Strength.ASSUMED)
     if any(session.scenarios[lane].keeps_explicit for lane in found.lanes):
         found = replace(found, low_default=may_be_low(session, frame.namespace))
     if session.recorder.concerns(frame):
@@ -117,6 +120,11 @@ def record(frame: Frame, found: Mismatch) -> None:
                 inner.brings = True
         elif all(strength >= Strength.PATH for strength in found.strengths):
             session.recorder.happened(frame, found)
+
+
+def _may_be_none(operand: Operand) -> bool:
+    """Whether an operand may be no tensor, or none of that dtype."""
+    return operand.value.maybe or operand.value.unsure or operand.value.optional
 
 
 def _between(frame: Frame, caller: Frame) -> Iterator[Activation]:
@@ -227,7 +235,7 @@ def _complex_apart(frame: Frame, node: ast.expr | ast.stmt, pairs: list[tuple[Op
 
 
 def _are_complex_apart(pair: tuple[Operand, Operand], number: int) -> bool:
-    if any(operand.value.maybe or operand.value.unsure or operand.value.optional for operand in pair):
+    if any(map(_may_be_none, pair)):
         return False
     left, right = (operand.value.dtypes[number] for operand in pair)
     return left.exact and right.exact and category(left.mask) == category(right.mask) == 3 and left.mask != right.mask
