@@ -56,7 +56,9 @@ def scaled_{number}(x, least=1e-8):
     return x / (x.norm(dim=-1, keepdim=True) + least)
 
 
-SCALER = torch.cuda.amp.GradScaler()
+def step(model, batch):
+    with torch.cuda.amp.autocast():
+        return model(batch)
 """
 
 

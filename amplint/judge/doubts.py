@@ -48,7 +48,7 @@ SWITCHED_OFF = _possible(
 )
 LEFT_OVER = _possible(
     "left-over",
-    f"{_OPERANDS} {_LOW_PRECISION} {_RUN} AMP601",
+    f"{_OPERANDS} {_LOW_PRECISION} {_RUN}",
     "Nothing in the project uses what this stands in, while it uses what else the file defines, or files beside it.",
 )
 NO_WEIGHTS = _possible(
