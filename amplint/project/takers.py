@@ -6,8 +6,10 @@ import ast
 import operator
 import re
 from collections import defaultdict
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from amplint import contents
 from amplint.compiling import kept, ordinary
 from amplint.infer.names.folders import module_file, root_of, starts_of
 from amplint.infer.syntax.bodies import nodes_below
@@ -147,7 +149,7 @@ class File:
     def users_of(self, file: File, name: str) -> list[Definition] | None:
         """The definitions that mention what another file calls by a name, other than a variable that this one defines
         or imports from elsewhere; None where anything else does, or hands it on."""
-        elsewhere = {alias.asname or alias.name for alias in self._strange(file)}
+        elsewhere = {alias.asname or alias.name for alias in self._strange(file, name)}
         elsewhere |= {alias.asname for alias in self._aliases if alias.asname and alias.asname != alias.name}
         taking = self._taking(file, name)
         if taking and (any(map(self._hands_on, taking)) or (self.installed and not self._uses_any(file))):
@@ -168,14 +170,14 @@ class File:
         return bool(self._taking(file, name))
 
     def _taking(self, file: File, name: str) -> list[ast.alias]:
-        known = {id(alias) for alias in self._strange(file)}
+        known = {id(alias) for alias in self._strange(file, name)}
         return [alias for alias in self._aliases if alias.name == name and id(alias) not in known]
 
-    def _strange(self, file: File) -> list[ast.alias]:
-        """What is imported from elsewhere than from another file."""
+    def _strange(self, file: File, name: str) -> list[ast.alias]:
+        """What is imported by a name, or under it, from elsewhere than from another file."""
         imports = nodes_of_kind(self._tree, ast.ImportFrom)
-        aliases = ((alias, self._of(node, file)) for node in imports for alias in node.names)
-        return [alias for alias, own in aliases if alias not in own]
+        named = ((node, alias) for node in imports for alias in node.names if name in (alias.name, alias.asname))
+        return [alias for node, alias in named if alias not in self._of(node, file)]
 
     def _of(self, statement: ast.ImportFrom, file: File) -> list[ast.alias]:
         """What a statement imports from another file, or from the ``__init__`` that has it from there."""
@@ -184,7 +186,7 @@ class File:
         module = imported_from(statement, self.path)
         if module is None or module.stem != "__init__" or module in (file.path, self.path):
             return []
-        handed = _handed_on(module, file.path)
+        handed = _handed_on(module, file.path, contents.age())
         return [alias for alias in statement.names if handed and (alias.name in handed or ANY in (alias.name, *handed))]
 
     def names_or_takes(self, file: File) -> bool:
@@ -314,7 +316,8 @@ def _file_of(module: str, level: int, path: Path) -> Path | None:
     return module_file(folders, module)
 
 
-def _handed_on(path: Path, file: Path) -> set[str]:
+@lru_cache(maxsize=4096)
+def _handed_on(path: Path, file: Path, age: int) -> frozenset[str]:
     """The names that a file has from another, or from a package's ``__init__`` that has them from there."""
     source = parsed(path)
     found: set[str] = set()
@@ -323,8 +326,8 @@ def _handed_on(path: Path, file: Path) -> set[str]:
         if module == file:
             found |= {alias.name for alias in node.names}
         elif module is not None and module.stem == "__init__" and module.parent.is_relative_to(path.parent):
-            found |= {alias.name for alias in node.names} & _handed_on(module, file) if module != path else set()
-    return found
+            found |= {alias.name for alias in node.names} & _handed_on(module, file, age) if module != path else set()
+    return frozenset(found)
 
 
 def has_another(tree: ast.Module, path: Path, file: Path, name: str) -> bool:
