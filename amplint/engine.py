@@ -232,7 +232,7 @@ def _unparsable(source: Source, error: SourceError, options: Options, whole: str
     none is asked."""
     if is_no_source(source, error) or all(rule.code != UNPARSABLE.code for rule in options.rules):
         return []
-    return [UNPARSABLE.finding(source.path, error, options.device, whole)]
+    return [UNPARSABLE.finding(source, error, options.device, whole)]
 
 
 def _rules_for(source: Source, options: Options, failures: list[str]) -> list[Announced]:

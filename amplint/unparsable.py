@@ -11,7 +11,6 @@ from amplint.source import Location, SourceError, Span
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
     from amplint.claims.suspect import Suspect
     from amplint.finding import Finding
@@ -35,7 +34,7 @@ class UnparsableFile(Rule):
 
     How it shows
     ------------
-    `SyntaxError` when the file is imported. Source of a newer Python than the one that runs amplint is reported too,
+    `SyntaxError` when the file is imported. Source of a newer Python than the one that runs amplint is a warning only,
     and the message names that one.
 
     Example
@@ -58,17 +57,23 @@ class UnparsableFile(Rule):
     def suspects(self, facts: FileFacts) -> Iterable[Suspect]:
         return ()
 
-    def finding(self, path: Path, error: SourceError, device: str, whole: str = "file") -> Finding:
+    def finding(self, source: Source, error: SourceError, device: str, whole: str = "file") -> Finding:
         """The finding that stands for a whole file, or a whole cell, where the parser stopped."""
         from amplint.claims.suspect import Suspect
         from amplint.judge.certainty import FORCED
 
         start = error.location
         span = Span(start, Location(start.row, start.column + 1))
-        refused = f"Python {version_info.major}.{version_info.minor} cannot parse this"
-        why = refused if isinstance(error.__cause__, SyntaxError) else "this cannot be read as Python source"
+        severity = Severity.WARNING if is_of_newer_python(source, error) else Severity.ERROR
+        running = f"{version_info.major}.{version_info.minor}"
+        if severity is Severity.WARNING:
+            why = f"this needs a newer Python than {running}, which runs amplint"
+        elif isinstance(error.__cause__, SyntaxError):
+            why = f"Python {running} cannot parse this"
+        else:
+            why = "this cannot be read as Python source"
         message = f"{why}, so the {whole} was not checked: {error.message}"
-        return finding_of(self, Suspect(span, span, message, (), FORCED), path, device)
+        return finding_of(self, Suspect(span, span, message, (), FORCED, severity=severity), source.path, device)
 
 
 UNPARSABLE = UnparsableFile()
@@ -80,6 +85,21 @@ _APPLE_DOUBLE = b"\x00\x05\x16\x07"
 def is_no_source(source: Source, error: SourceError) -> bool:
     """Whether what cannot be parsed is not meant as Python: a template, or a companion file of macOS."""
     return source.data.startswith(_APPLE_DOUBLE) or is_template(source, error)
+
+
+def is_of_newer_python(source: Source, error: SourceError) -> bool:
+    """Whether a newer Python than the one that runs parses a text: libcst does, and meets what is new in 3.11 or 3.12
+    there (``except*``, ``type X = int``, ``def f[T](x)``, quotes inside an f-string's expression)."""
+    if not isinstance(error.__cause__, SyntaxError):
+        return False
+    import libcst as cst
+    from libcst import matchers as m
+
+    try:
+        tree = cst.parse_module(source.data)
+    except Exception:
+        return False
+    return "f-string" in error.message or bool(m.findall(tree, m.TypeAlias() | m.TypeParameters() | m.TryStar()))
 
 
 def is_template(source: Source, error: SourceError) -> bool:

@@ -51,8 +51,10 @@ def may_be_compressed(source: Source) -> bool:
 def lacks_kernel(name: str, operands: Sequence[Operand], device: str) -> bool:
     """Whether an operation multiplies one such tensor with a dense one on a device that does so in no 16-bit dtype.
 
-    Of two dtypes, one of them in 16 bit, the product raises as well.
+    Of two dtypes, one of them in 16 bit, the product raises as well. What a product gives of which one operand may be
+    sparse is not known to be.
     """
     if device != DEVICE or name.rpartition(".")[2] not in _COMPUTED or len(operands) < 2:
         return False
-    return sum(operand.value.trait is Trait.SPARSE for operand in operands[-2:]) == 1
+    holding = [operand for operand in operands[-2:] if operand.value.trait is Trait.SPARSE]
+    return len(holding) == 1 and not holding[0].value.maybe

@@ -281,7 +281,7 @@ def _sparse_product(frame: Frame, name: str, arguments: Arguments, node: ast.exp
     given = positional[place : place + 2]
     first, second = (value if isinstance(value, Tensor) else Tensor(frame.session.unknown, 1) for value in given)
     if first.trait is None and (by_name or first.maybe) and not sparse.may_be_compressed(frame.namespace.source):
-        first = replace(first, trait=Trait.SPARSE, unsure=True)
+        first = replace(first, trait=Trait.SPARSE, unsure=True, maybe=False)
     unknown = second.trait is None and by_name and (second is not given[1] or _is_passed(second))
     both = second.trait is Trait.SPARSE or unknown
     if both or first.trait is not Trait.SPARSE:
