@@ -57,4 +57,4 @@ def lacks_kernel(name: str, operands: Sequence[Operand], device: str) -> bool:
     if device != DEVICE or name.rpartition(".")[2] not in _COMPUTED or len(operands) < 2:
         return False
     holding = [operand for operand in operands[-2:] if operand.value.trait is Trait.SPARSE]
-    return len(holding) == 1 and not holding[0].value.maybe
+    return len(holding) == 1 and not (holding[0].value.maybe and holding[0].value.unsure)
