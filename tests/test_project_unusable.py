@@ -150,6 +150,7 @@ SORT = "from enum import Enum\n\nclass Sort(Enum):\n    A = 1, 2\n\n    def __in
             "HEAD": SIZED + "        raise AttributeError\n",
             "INIT": "self.layer = Base(4)",
         },
+        {"BODY": "torch.optim.lr_scheduler.StepLR(torch.optim.SGD(self.parameters()), 1, verbose=True)"},
     ],
 )
 def test_what_raises_in_float32_too(parts: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,6 +166,7 @@ def test_what_raises_in_float32_too(parts: dict[str, str], tmp_path: Path, monke
         {"BODY": "x = x * scale if x.dim() > 2 else x"},
         {"BODY": "x = (x.dim() > 2 and scale) or x"},
         {"BODY": "compute = torch.symeig"},
+        {"BODY": "torch.optim.lr_scheduler.StepLR(torch.optim.SGD(self.parameters()), 1, **{'gamma': 1.0})"},
         {
             "HEAD": "from .parts import Part",
             "INIT": "self.part = Part(4)",

@@ -8,7 +8,7 @@ import pytest
 
 from amplint.config import NEWEST_TORCH
 from amplint.infer.torch_model import torch_names
-from amplint.infer.torch_model.torch_names import missing, only_raises
+from amplint.infer.torch_model.torch_names import missing, only_raises, refused_keyword
 
 torch = pytest.importorskip("torch")
 
@@ -52,7 +52,7 @@ def test_the_newest_release_was_read() -> None:
 
 
 def test_what_only_raises_is_there_and_raises() -> None:
-    _, names = torch_names._removed()
+    names = torch_names._removed()["raising"]
     assert only_raises("torch.symeig", NEWEST_TORCH)
     assert not only_raises("torch.symeig", (1, 13))
     assert not only_raises("torch.svd", NEWEST_TORCH)
@@ -60,3 +60,17 @@ def test_what_only_raises_is_there_and_raises() -> None:
         module, _, attribute = name.rpartition(".")
         with pytest.raises((RuntimeError, ValueError)):
             getattr(importlib.import_module(module), attribute)(torch.eye(2), torch.eye(2))
+
+
+def test_a_keyword_that_is_not_taken_raises() -> None:
+    weights = [torch.nn.Parameter(torch.zeros(1))]
+    schedulers = torch_names._removed()["parameters"]
+    assert {"torch.optim.SGD", "torch.optim.lr_scheduler.StepLR"} <= schedulers.keys()
+    for name in schedulers:
+        assert refused_keyword(name, ["verbose"], NEWEST_TORCH) == "verbose"
+        module, _, attribute = name.rpartition(".")
+        with pytest.raises(TypeError, match="unexpected keyword argument 'verbose'"):
+            getattr(importlib.import_module(module), attribute)(torch.optim.SGD(weights), verbose=True)
+    assert refused_keyword("torch.optim.lr_scheduler.StepLR", ["verbose"], (2, 2)) is None
+    assert refused_keyword("torch.optim.lr_scheduler.StepLR", ["gamma"], NEWEST_TORCH) is None
+    assert refused_keyword("torch.nn.Linear", ["verbose"], NEWEST_TORCH) is None

@@ -1,5 +1,5 @@
 """What raises in a file whatever the precision: names that nothing binds, what torch's modules do not hold, nor
-``collections`` since Python 3.10, and functions of torch that only raise."""
+``collections`` since Python 3.10, functions of torch that only raise, and keywords that its schedulers do not take."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from amplint.infer.syntax.bodies import nodes_below
 from amplint.infer.syntax.by_kind import nodes_of_kind
 from amplint.infer.syntax.references import references, unbound
 from amplint.infer.syntax.surely import evaluated, parts, transparent
-from amplint.infer.torch_model.torch_names import missing, only_raises
+from amplint.infer.torch_model.torch_names import missing, only_raises, refused_keyword
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,10 +81,18 @@ def _raising(tree: ast.Module, packaged: bool, release: Release) -> dict[int, Ra
 
 
 def _removed(tree: ast.Module, release: Release) -> dict[int, Raised]:
-    """The names of functions of torch that a file calls and that only raise."""
-    removed = {id(r.node): r.name.rpartition(".")[2] for r in references(tree) if only_raises(r.name, release)}
-    called = (call.func for call in nodes_of_kind(tree, ast.Call)) if removed else ()
-    return {id(func): Raised(RuntimeError, removed[id(func)]) for func in called if id(func) in removed}
+    """The names of what a file calls of torch that only raises, or does not take a keyword."""
+    names = {id(reference.node): reference.name for reference in references(tree)}
+    found: dict[int, Raised] = {}
+    for call in nodes_of_kind(tree, ast.Call):
+        name = names.get(id(call.func))
+        if name is None:
+            continue
+        if only_raises(name, release):
+            found[id(call.func)] = Raised(RuntimeError, name.rpartition(".")[2])
+        elif refused_keyword(name, (keyword.arg for keyword in call.keywords if keyword.arg), release) is not None:
+            found[id(call.func)] = Raised(TypeError, name.rpartition(".")[2])
+    return found
 
 
 def _from_collections(tree: ast.Module) -> dict[int, Raised]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from amplint.data import read_table
 from amplint.data.newer import Release
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 Span = tuple[Release, Release]
 """The first and the last release, of those that were read, that have a name."""
@@ -52,15 +55,19 @@ def has(name: str, release: Release) -> bool | None:
 
 def only_raises(name: str, release: Release) -> bool:
     """Whether a function of torch does nothing but raise, from the release that was read on."""
-    since, names = _removed()
-    return release >= since and name in names
+    return release >= _release(_removed()["torch"]) and name in _removed()["raising"]
+
+
+def refused_keyword(name: str, keywords: Iterable[str], release: Release) -> str | None:
+    """The keyword that an optimizer or a scheduler of torch does not take, from the release that was read on."""
+    taken = _removed()["parameters"].get(name) if release >= _release(_removed()["torch"]) else None
+    return next((keyword for keyword in keywords if keyword not in taken), None) if taken is not None else None
 
 
 @cache
-def _removed() -> tuple[Release, frozenset[str]]:
-    table = read_table("removed.json")
-    major, minor = table["torch"].split(".")[:2]
-    return (int(major), int(minor)), frozenset(table["raising"])
+def _removed() -> dict[str, Any]:
+    read: dict[str, Any] = read_table("removed.json")
+    return read
 
 
 @cache
