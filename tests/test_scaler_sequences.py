@@ -63,6 +63,50 @@ CASES = {
                     grad_scaler.step(self.optimizer)
                     grad_scaler.update()
     """,
+    "a scaler made elsewhere, which a method unpacks from attributes": """
+        class Unit(Base):
+            def backward(self, loss):
+                if self.scaler is not None:
+                    self.scaler.scale(loss / 2).backward()
+                    return
+                loss.backward()
+
+            def advance(self, batch):
+                self.backward(self.model(batch).mean())
+                self.apply()
+
+            def apply(self):
+                model, optimizer, scaler = self.model, self.optimizer, self.scaler
+                if scaler is not None:
+                    scaler.unscale_(optimizer)
+                clip_grad_norm_(model.parameters(), 1.0)
+                if scaler is not None:
+                    scaler.step(optimizer)
+                    scaler.update()
+                else:
+                    optimizer.step()
+    """,
+    "a loss that may be scaled, handed to a method": """
+        class Unit:
+            def __init__(self, model, optimizer, amp):
+                self.model, self.optimizer = model, optimizer
+                self.scaler = GradScaler() if amp else None
+
+            def advance(self, batch):
+                loss = self.model(batch).mean()
+                loss = self.scaler.scale(loss) if self.scaler else loss
+                loss = loss / 2
+                self.backward(loss)
+
+            def backward(self, loss):
+                self.optimizer.zero_grad()
+                loss.sum().backward()
+                if self.scaler:
+                    self.scaler.step(self.optimizer)
+                    self.scaler.update()
+                else:
+                    self.optimizer.step()
+    """,
 }
 
 

@@ -67,6 +67,11 @@ def is_scaler(name: str | None) -> bool:
     return name is not None and name.startswith("torch.") and name.endswith(("GradScaler", ".ShardedGradScaler"))
 
 
+def _scaled(things: frozenset[Thing]) -> frozenset[Thing]:
+    """The scaled losses among what an expression may be."""
+    return frozenset(thing for thing in things if thing.role is Role.SCALED)
+
+
 class Roles:
     """The roles of all places of one file."""
 
@@ -108,8 +113,9 @@ class Roles:
             if found:
                 return found
         elif isinstance(node, ast.BinOp):
-            scaled = {t for side in (node.left, node.right) for t in self.of(side, scope, depth + 1)}
-            return frozenset(t for t in scaled if t.role is Role.SCALED) or frozenset({OTHER})
+            sides = [self.of(side, scope, depth + 1) for side in (node.left, node.right)]
+            scaled = frozenset().union(*map(_scaled, sides))
+            return scaled if any(side and side == _scaled(side) for side in sides) else scaled | {OTHER}
         if is_autocast(self.program.name(node)):
             return frozenset({Thing(Role.AUTOCAST_MAKER, node)})
         place = self.program.place(node, scope)
@@ -173,9 +179,9 @@ class Roles:
         if callee is None or isinstance(callee.node, ast.Module):
             return
         for name, value in _given(call, callee):
-            things = frozenset(t for t in self.of(value, scope) if t.role is not Role.OTHER)
+            things = self.of(value, scope)
             if name in callee.names:
-                self._add((id(callee), name), things)
+                self._add((id(callee), name), things if _scaled(things) else things - {OTHER})
 
     def _add(self, place: Place | None, things: frozenset[Thing]) -> None:
         if place is not None and things:
@@ -227,7 +233,7 @@ class Roles:
             if func.attr in _PREPARES and Role.MANAGER in roles and len(call.args) == 1:
                 return self.of(call.args[0], scope, depth + 1)
             if Role.SCALED in roles:
-                return frozenset(thing for thing in receivers if thing.role is Role.SCALED)
+                return _scaled(receivers) | receivers & {OTHER}
         if any(thing.role is Role.AUTOCAST_MAKER for thing in self.of(func, scope, depth + 1)):
             return frozenset({Thing(Role.AUTOCAST, call)}) | self.of(func, scope, depth + 1) & {OTHER}
         callee = self.program.callee(call, scope)
@@ -270,7 +276,7 @@ class Roles:
                 if scaler is not None:
                     used.setdefault(scaler, set()).add("scaled backward")
         for scope in self.program.scopes:
-            for target, value in scope.assignments:
+            for target, value in (pair for assigned in scope.assignments for pair in _each(*assigned)):
                 name, held = self.program.place(target, scope), self.program.place(value, scope)
                 if name in used and held is not None and isinstance(target, ast.Name):
                     used.setdefault(held, set()).update(used[name])
@@ -326,6 +332,14 @@ def _given(call: ast.Call, callee: Scope) -> Iterator[tuple[str, ast.expr]]:
     given = list(zip(parameters, call.args, strict=False))
     given += [(keyword.arg, keyword.value) for keyword in call.keywords if keyword.arg is not None]
     return takewhile(lambda passed: not isinstance(passed[1], ast.Starred), given)
+
+
+def _each(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """What is assigned to what: one after another where as many are unpacked, ``a, b = c, d``."""
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        yield from zip(target.elts, value.elts, strict=True)
+    else:
+        yield target, value
 
 
 def _binds(target: ast.expr, name: str) -> bool:
