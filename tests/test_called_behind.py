@@ -53,6 +53,8 @@ POSITIVE, NEGATIVE = "found['positive'] = self.positive(scores)", "found['negati
         (POSITIVE, NEGATIVE, "def f(head, x):\n    return head.negative(x)\n", True),
         (POSITIVE, NEGATIVE, "def f(head, x):\n    return getattr(head, 'negative')(x)\n", True),
         (POSITIVE, NEGATIVE, "def f(losses):\n    return losses['negative']\n", False),
+        (POSITIVE, NEGATIVE, "def f(image):\n    return image.negative()\n", False),
+        (POSITIVE, NEGATIVE, "def f(image, *given):\n    return image.negative(*given)\n", True),
     ],
 )
 def test_what_its_class_calls_behind_a_failure(
