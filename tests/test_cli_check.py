@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import importlib
 import json
+import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from conftest import Completed
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Run = Callable[..., Completed]
 
@@ -135,6 +133,16 @@ def test_inference_failure_names_the_file(project: Path, run: Run, monkeypatch: 
     assert result.status == 2
     assert f"internal error in the inference on {project / 'a.py'}: KeyError" in result.stderr
     assert codes(result) == ["AMP901"]
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="this Python parses both")
+@pytest.mark.parametrize("text", ["type X = int\n", "x = f'{'a'}'\n"])
+def test_source_of_a_newer_python_is_a_warning(project: Path, run: Run, text: str) -> None:
+    (project / "a.py").write_text(text)
+    (project / "b.py").write_text("print 'a'\n")
+    found = {Path(f["filename"]).name: f for f in json.loads(run("check", "--output-format", "json").stdout)}
+    assert {name: f["severity"] for name, f in found.items()} == {"a.py": "warning", "b.py": "error"}
+    assert "this needs a newer Python than 3." in found["a.py"]["message"]
 
 
 def test_a_template_is_no_python(project: Path, run: Run) -> None:
