@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from amplint.claims.surroundings import FunctionNode
+from amplint.infer.syntax.bindings import paired
 from amplint.infer.syntax.by_kind import nodes_of_kind
 
 if TYPE_CHECKING:
@@ -119,11 +120,7 @@ def _pairs(function: ast.FunctionDef) -> Iterator[tuple[ast.stmt, ast.expr, ast.
     """The assignments of a function, each target with its own value."""
     for node in nodes_of_kind(function, ast.Assign):
         for target in node.targets:
-            value = node.value
-            if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
-                yield from ((node, one, other) for one, other in zip(target.elts, value.elts, strict=True))
-            else:
-                yield node, target, value
+            yield from ((node, one, other) for one, other in paired(target, node.value))
 
 
 def _names(node: ast.expr) -> set[str]:

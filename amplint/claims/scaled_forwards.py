@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from amplint.claims.surroundings import Surroundings
 from amplint.infer.flow.training.roles import Role
 from amplint.infer.flow.training.steps import Gradients, Step
+from amplint.infer.syntax.bindings import paired
 from amplint.infer.syntax.by_kind import nodes_of_kind
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def _modules(facts: FileFacts) -> Iterator[Place]:
         parameters = {argument.arg for argument in scope.parameters()}
         passed |= {(id(scope), name) for name in parameters}
         for target, value in scope.assignments:
-            for one, other in _pairs(target, value):
+            for one, other in paired(target, value):
                 if isinstance(one, ast.Attribute) and _root(other, facts) in parameters:
                     passed.add(program.place(one, scope))
     for scope in program.scopes:
@@ -90,13 +91,6 @@ def _modules(facts: FileFacts) -> Iterator[Place]:
                 place = program.place(func.value, scope)
                 if place is not None and place in passed:
                     yield place
-
-
-def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
-    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
-        yield from zip(target.elts, value.elts, strict=True)
-    else:
-        yield target, value
 
 
 def _root(node: ast.expr, facts: FileFacts) -> str | None:

@@ -56,6 +56,14 @@ def module_bindings(body: list[ast.stmt]) -> Iterator[tuple[str, Binding]]:
             opened.append(_inside(statement))
 
 
+def paired(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """What is assigned to what: one after another where as many are unpacked, ``a, b = c, d``."""
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        yield from zip(target.elts, value.elts, strict=True)
+    else:
+        yield target, value
+
+
 def _inside(statement: ast.stmt) -> Iterator[ast.stmt]:
     """The statements of a compound one that a module's names may be bound in."""
     if isinstance(statement, ast.If):

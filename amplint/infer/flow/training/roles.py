@@ -11,6 +11,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from amplint.frozen import dataclass
+from amplint.infer.syntax.bindings import paired
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -276,7 +277,7 @@ class Roles:
                 if scaler is not None:
                     used.setdefault(scaler, set()).add("scaled backward")
         for scope in self.program.scopes:
-            for target, value in (pair for assigned in scope.assignments for pair in _each(*assigned)):
+            for target, value in (pair for assigned in scope.assignments for pair in paired(*assigned)):
                 name, held = self.program.place(target, scope), self.program.place(value, scope)
                 if name in used and held is not None and isinstance(target, ast.Name):
                     used.setdefault(held, set()).update(used[name])
@@ -332,14 +333,6 @@ def _given(call: ast.Call, callee: Scope) -> Iterator[tuple[str, ast.expr]]:
     given = list(zip(parameters, call.args, strict=False))
     given += [(keyword.arg, keyword.value) for keyword in call.keywords if keyword.arg is not None]
     return takewhile(lambda passed: not isinstance(passed[1], ast.Starred), given)
-
-
-def _each(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """What is assigned to what: one after another where as many are unpacked, ``a, b = c, d``."""
-    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
-        yield from zip(target.elts, value.elts, strict=True)
-    else:
-        yield target, value
 
 
 def _binds(target: ast.expr, name: str) -> bool:
