@@ -12,6 +12,7 @@ from amplint.infer.lattice.answered import ASKED, Answered, Held
 from amplint.infer.lattice.joining import element_of, merge, unite
 from amplint.infer.lattice.values import NEVER, Origin, Sequence, Tensor, Value
 from amplint.infer.state.activation import Activation, Env
+from amplint.infer.state.facts import Refused
 from amplint.infer.state.meeting import met
 
 if TYPE_CHECKING:
@@ -115,6 +116,11 @@ class Frame(Activation):
         self.yields: list[tuple[int, Value]] = []
         self.found: set[tuple[Enclosing, str, Hashable]] = set()
         """What such variables held, by key: here, and for functions that were called, those of activations around."""
+
+    def refuse(self, node: ast.expr | ast.stmt, lanes: tuple[int, ...]) -> None:
+        """Note an operation that surely raises in some live scenarios, by number."""
+        self.raises(lanes)
+        self.session.recorder.happened(self, Refused(node, lanes))
 
     def end(self) -> Env:
         """Where the function is now, and goes on from elsewhere."""
@@ -272,8 +278,7 @@ class Frame(Activation):
         """
         if not self.returns:
             return NEVER
-        ends = reduce(or_, (returned.live & ~returned.raised for returned in self.returns))
-        live, value = 0, self.returns[0].value
+        ends, live, value = self._ends, 0, self.returns[0].value
         for returned in self.returns:
             reaching = returned.live & ~(returned.raised & ends)
             value = merge(self.session, value, live, returned.value, reaching)
@@ -283,8 +288,12 @@ class Frame(Activation):
     @property
     def failing(self) -> int:
         """The scenarios in which something surely raises before the function returns."""
-        ends = reduce(or_, (returned.live & ~returned.raised for returned in self.returns), 0)
-        return self.back & ~ends
+        return self.back & ~self._ends
+
+    @property
+    def _ends(self) -> int:
+        """The scenarios in which the function returned on a path on which nothing had surely raised."""
+        return reduce(or_, (returned.live & ~returned.raised for returned in self.returns), 0)
 
     @property
     def back(self) -> int:

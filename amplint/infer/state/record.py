@@ -134,10 +134,7 @@ class Recorder:
         """What an expression, or an assignment with an operator, gave: no rule asks."""
 
     def happened(self, frame: Activation, what: Mismatch | Refused | Unmoved) -> None:
-        """Note what may raise in the file that is checked, or in what that calls; what surely does keeps the path that
-        runs from going on."""
-        if isinstance(what, Refused):
-            frame.raises(what.lanes)
+        """Note what may raise in the file that is checked, or in what that calls."""
         if self.concerns(frame) or frame.left is not None:
             self._note(frame, what)
 

@@ -16,7 +16,7 @@ from amplint.infer.lattice.joining import options_of
 from amplint.infer.lattice.strength import Strength, gradient_strength, strength
 from amplint.infer.lattice.values import Const, Number, Sequence, Tensor, Value
 from amplint.infer.names.classes import is_module
-from amplint.infer.state.facts import Kind, Mismatch, Refused
+from amplint.infer.state.facts import Kind, Mismatch
 from amplint.infer.state.operand import Operand
 from amplint.infer.state.record import decider
 from amplint.infer.syntax.unchanging import replace
@@ -217,7 +217,7 @@ def _wide_parameters(frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: 
         and any(value.dtypes[number].exact and value.dtypes[number].mask == FLOAT32 for value in held)
     )
     if lanes:
-        frame.session.recorder.happened(frame, Refused(node, lanes))
+        frame.refuse(node, lanes)
     return lanes
 
 
@@ -230,7 +230,7 @@ def _complex_apart(frame: Frame, node: ast.expr | ast.stmt, pairs: list[tuple[Op
         if frame.live >> number & 1 and any(_are_complex_apart(pair, number) for pair in pairs)
     )
     if lanes:
-        frame.session.recorder.happened(frame, Refused(node, lanes))
+        frame.refuse(node, lanes)
     return lanes
 
 
@@ -293,7 +293,7 @@ def lacks_kernel(
     if op.name == NUMPY and device != "cpu" and "force" not in bound:
         first = operands[0]
         made = tuple(n for n, lane in enumerate(first.value.dtypes) if lane.exact and autocast_made(first, n))
-        frame.session.recorder.happened(frame, Refused(node, made))
+        frame.refuse(node, made)
     return refuse(frame, node, _there(operands[0]), missing)
 
 
@@ -342,7 +342,7 @@ def refuse(frame: Frame, node: ast.expr | ast.stmt, tensor: Tensor, dtypes: Cont
         n for n, lane in enumerate(tensor.dtypes) if frame.live >> n & 1 and lane.exact and lane.mask in dtypes
     )
     if lanes:
-        frame.session.recorder.happened(frame, Refused(node, lanes))
+        frame.refuse(node, lanes)
     return lanes
 
 

@@ -34,7 +34,6 @@ from amplint.infer.lattice.values import (
     Value,
 )
 from amplint.infer.names.definitions import Instance
-from amplint.infer.state.facts import Refused
 from amplint.infer.state.function_facts import Sensitive
 from amplint.infer.state.operand import Operand
 from amplint.infer.syntax.unchanging import replace
@@ -127,7 +126,7 @@ def _apply(frame: Frame, op: Op, arguments: Arguments, bound: dict[str, Value], 
         policy = None
     if policy == BANNED and frame.constructing is None:
         refused = tuple(n for n, state in enumerate(frame.autocast) if state.on and frame.live >> n & 1)
-        session.recorder.happened(frame, Refused(node, refused))
+        frame.refuse(node, refused)
     seen = after_autocast(frame, operands, policy) if policy is not None else operands
     if policy == LOWER:
         session.recorder.multiplied(operands)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.dtypes import AUTOCASTABLE, LOW
 from amplint.infer.lattice.strength import strength
-from amplint.infer.state.facts import Kind, Mismatch, Refused
+from amplint.infer.state.facts import Kind, Mismatch
 from amplint.infer.torch_model.mismatches import INDEX_WRITES, record
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def refuses(frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: list[Oper
         kind = Kind.INDEX_WRITE if op.name in INDEX_WRITES else Kind.MIXED
         record(frame, Mismatch(node, op.name, kind, (own, refused), tuple(operands), lanes, strengths))
     else:
-        frame.session.recorder.happened(frame, Refused(node, tuple(found)))
+        frame.refuse(node, tuple(found))
     return tuple(found)
 
 

@@ -13,7 +13,6 @@ from amplint.infer.lattice.dtypes import LOW
 from amplint.infer.lattice.values import UNKNOWN, Tensor
 from amplint.infer.names import classes
 from amplint.infer.names.definitions import Instance
-from amplint.infer.state.facts import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -90,4 +89,4 @@ def _note(frame: Frame, node: ast.expr | ast.stmt, tensors: Iterable[Tensor]) ->
         and any(tensor.dtypes[number].wide for tensor in sure)
     )
     if lanes:
-        frame.session.recorder.happened(frame, Refused(node, lanes))
+        frame.refuse(node, lanes)
