@@ -69,3 +69,20 @@ def test_what_its_class_calls_behind_a_failure(
     found = {f.span.start.row: f for f in check_file(package / "head.py", options).findings if f.code == "AMP304"}
     row = text[: text.index("def negative")].count("\n") + 2
     assert ("no-way-in" in [held.doubt.name for held in found[row].doubts]) == (not reached)
+
+
+def test_a_decorator_may_change_what_a_method_takes(tmp_path: Path) -> None:
+    package = tmp_path / "package"
+    package.mkdir()
+    text = (
+        LOSSES.replace("FIRST", POSITIVE)
+        .replace("SECOND", NEGATIVE)
+        .replace("def negative", "@given\n    def negative")
+    )
+    text = text.replace("from torch import nn\n", "from torch import nn\nfrom .more import given\n")
+    for name, content in {"__init__.py": "", "head.py": text, "more.py": "def f(head):\n    head.negative()\n"}.items():
+        (package / name).write_text(content)
+    options = judging_options(Config(), load_rules(), pedantic=True, extend_select=["AMP304"])
+    found = {f.span.start.row: f for f in check_file(package / "head.py", options).findings if f.code == "AMP304"}
+    row = text[: text.index("def negative")].count("\n") + 2
+    assert "no-way-in" not in [held.doubt.name for held in found[row].doubts]

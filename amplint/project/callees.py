@@ -86,7 +86,7 @@ class Callees:
             if cls is not None and _is_super(func.value):
                 return self._constructor(_Defined(file, cls), above=True) if func.attr == "__init__" else None
             if cls is not None and method is not None and _is_own(func.value, method):
-                return _method(file, cls, func.attr)
+                return callee_of(file, cls, func.attr)
         spelled = of_module(file.tree).get(id(func))
         if spelled is not None and spelled.endswith(".__init__"):
             return self._spelled_out(file, spelled.removesuffix(".__init__"))
@@ -218,7 +218,8 @@ def _defined_in(body: list[ast.stmt]) -> Iterator[tuple[str, Function]]:
                     yield from ((node.name, node), (node.name, node))
 
 
-def _method(file: Source, cls: ast.ClassDef, name: str) -> Callee | None:
+def callee_of(file: Source, cls: ast.ClassDef, name: str) -> Callee | None:
+    """The method that a class has of a name, whose parameters no decorator changes; None where that is not known."""
     functions = _functions(cls).get(name, [])
     if len(functions) != 1 or name in _set_otherwise(cls):
         return None

@@ -17,8 +17,7 @@ from amplint.infer.lattice.assumptions import NOTHING_SETTLED, Settled
 from amplint.infer.syntax.bodies import nodes_below, once_for_each_node
 from amplint.infer.syntax.by_kind import nodes_of_kind
 from amplint.infer.torch_model.modules import of_every_module
-from amplint.project.attributes import last_name
-from amplint.project.callees import Callee
+from amplint.project.callees import callee_of
 from amplint.project.calls import Called, calls_by, calls_of_own, functions, is_of_base
 from amplint.project.demands import Demand, Demanded, constants, demanded
 from amplint.project.mentions import Function, definitions, local_names
@@ -170,13 +169,12 @@ class Passed:
         arguments that it takes, unlike ``text.encode()``."""
         sources = self._project.spelling(method.name)
         spelled = [(s, node) for s in sources or () for node in spellings_of(s.tree, method.name, cls.name)]
-        bound = not any(last_name(decorator) == "staticmethod" for decorator in method.decorator_list)
-        callee = Callee(file, method, bound)
+        callee = callee_of(file, cls, method.name)
         strange = {
             id(call.func)
             for source in {s.path: s for s, _ in spelled}.values()
             for call in nodes_of_kind(source.tree, ast.Call)
-            if getattr(call.func, "attr", "") == method.name and callee.refuses(call)
+            if callee is not None and getattr(call.func, "attr", "") == method.name and callee.refuses(call)
         }
         calls = [(Called(file, cls, f), call) for f in functions(cls) for call in calls_of_own(f, method.name)]
         own = {id(call.func) for _, call in calls}
