@@ -337,7 +337,9 @@ ALONE = {
         ({"package/use.py": '"""What layers do."""\nimport torch\ntorch.layers\n'}, ["left-over"]),
         ({f"package/use{n}.py": "layers = 1\n" for n in range(MAX_PARSED + 1)}, ["left-over"]),
         ({"other/layers.py": "KEPT = 1\n", "more.py": "from other import layers\nlayers.KEPT\n"}, ["left-over"]),
-        ({"package/use.py": "from . import (\n    model,\n    layers,\n)\nlayers.Left()\n"}, []),
+        ({"package/use.py": "from . import (\n    model,\n    layers,\n)\nprint(layers)\n"}, []),
+        ({"package/use.py": "from . import (\n    model,  # (kept)\n    layers,\n)\nprint(layers)\n"}, []),
+        ({"package/use.py": "from . import model, \\\n    layers\nprint(layers)\n"}, []),
         ({"package/use.py": "import importlib\nimportlib.import_module(f'package.{name}')\n"}, []),
         ({"run.sh": "python -c 'import package.layers'\n"}, []),
         ({"package/__init__.py": "", "setup.py": ""}, []),
@@ -409,6 +411,7 @@ class Around(nn.Module):
         ),
         ({"README.md": "from package.layers import Left\n"}, LAYERS, []),
         ({"package/use.py": "import importlib\nload = importlib.import_module\n"}, LAYERS, ["left-over"]),
+        ({}, LAYERS.replace("class Left", "@torch.compile\nclass Left"), []),
     ],
 )
 def test_so_is_a_copy_of_what_others_take_from_another_file(

@@ -28,7 +28,8 @@ class TooLargeError(Exception):
 
 
 _WORD = re.compile(rb"\w+")
-_IMPORTS = re.compile(rb"\bimport\b(?:\s*\([^)]*|[^\n(]*)")
+_IMPORTS = re.compile(rb"\bimport\b(?:\s*\((?:#[^\n]*|[^)#])*|(?:\\\r?\n|[^\n(])*)")
+"""What stands behind ``import``, on as many lines as it takes."""
 
 
 @lru_cache(maxsize=1024)

@@ -139,11 +139,13 @@ class Leftovers:
 
     def _is_copy(self, file: File, target: Definition) -> bool:
         """Whether a file that none imports has a definition, or all in it that use it, as another file has, which is
-        the one that others take them from."""
+        the one that others take them from. What is decorated may be registered."""
         reaching = file.reaching(target)
         if reaching is None or self._is_named(file):
             return False
         last = [name for name, users in reaching.items() if not users]
+        if any(file.found[name].decorator_list for name in (target.name, *last)):
+            return False
         return self._is_taken_elsewhere(file, target.name) or (
             bool(last) and all(self._is_taken_elsewhere(file, name) for name in last)
         )
