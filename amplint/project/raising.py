@@ -17,7 +17,7 @@ from amplint.infer.syntax.bodies import nodes_below
 from amplint.infer.syntax.by_kind import nodes_of_kind
 from amplint.infer.syntax.references import references, unbound
 from amplint.infer.syntax.surely import evaluated, parts, transparent
-from amplint.infer.torch_model.torch_names import missing, only_raises, refused_keyword
+from amplint.infer.torch_model.torch_names import missing, only_raises, refuses
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,7 +90,7 @@ def _removed(tree: ast.Module, release: Release) -> dict[int, Raised]:
             continue
         if only_raises(name, release):
             found[id(call.func)] = Raised(RuntimeError, name.rpartition(".")[2])
-        elif refused_keyword(name, (keyword.arg for keyword in call.keywords if keyword.arg), release) is not None:
+        elif refuses(name, (keyword.arg for keyword in call.keywords if keyword.arg), release):
             found[id(call.func)] = Raised(TypeError, name.rpartition(".")[2])
     return found
 

@@ -58,10 +58,10 @@ def only_raises(name: str, release: Release) -> bool:
     return release >= _release(_removed()["torch"]) and name in _removed()["raising"]
 
 
-def refused_keyword(name: str, keywords: Iterable[str], release: Release) -> str | None:
-    """The keyword that an optimizer or a scheduler of torch does not take, from the release that was read on."""
+def refuses(name: str, keywords: Iterable[str], release: Release) -> bool:
+    """Whether an optimizer or a scheduler of torch does not take a keyword, from the release that was read on."""
     taken = _removed()["parameters"].get(name) if release >= _release(_removed()["torch"]) else None
-    return next((keyword for keyword in keywords if keyword not in taken), None) if taken is not None else None
+    return taken is not None and not set(keywords).issubset(taken)
 
 
 @cache
