@@ -67,7 +67,7 @@ class UnparsableFile(Rule):
         severity = Severity.WARNING if is_of_newer_python(source, error) else Severity.ERROR
         running = f"{version_info.major}.{version_info.minor}"
         if severity is Severity.WARNING:
-            why = f"this needs a newer Python than {running}, which runs amplint"
+            why = f"this needs a newer Python than the {running} that runs amplint"
         elif isinstance(error.__cause__, SyntaxError):
             why = f"Python {running} cannot parse this"
         else:
@@ -88,9 +88,10 @@ def is_no_source(source: Source, error: SourceError) -> bool:
 
 
 def is_of_newer_python(source: Source, error: SourceError) -> bool:
-    """Whether a newer Python than the one that runs parses a text: libcst does, and meets what is new in 3.11 or 3.12
-    there (``except*``, ``type X = int``, ``def f[T](x)``, quotes inside an f-string's expression)."""
-    if not isinstance(error.__cause__, SyntaxError):
+    """Whether a newer Python than the one that runs parses a text: libcst does, and meets there what the one that runs
+    is too old for: ``except*`` (3.11), ``type X = int``, ``def f[T](x)``, any quotes in f-strings (3.12).
+    """
+    if version_info >= (3, 12) or not isinstance(error.__cause__, SyntaxError):
         return False
     import libcst as cst
     from libcst import matchers as m
@@ -99,7 +100,9 @@ def is_of_newer_python(source: Source, error: SourceError) -> bool:
         tree = cst.parse_module(source.data)
     except Exception:
         return False
-    return "f-string" in error.message or bool(m.findall(tree, m.TypeAlias() | m.TypeParameters() | m.TryStar()))
+    if "f-string" in error.message or m.findall(tree, m.TypeAlias() | m.TypeParameters()):
+        return True
+    return version_info < (3, 11) and bool(m.findall(tree, m.TryStar()))
 
 
 def is_template(source: Source, error: SourceError) -> bool:
