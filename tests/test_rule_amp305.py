@@ -400,3 +400,31 @@ def test_of_what_is_unpacked_the_named_is_cast_back(names: str, cast: str, tmp_p
     found = check_file(source, HALF)
     fixed = fix_source(source, found, Applicability.UNSAFE, lambda changed: check_file(changed, HALF)).source.text
     assert f"{names} = torch.linalg.qr(x.float())\n{cast}        return x\n" in fixed
+
+
+PRODUCTS = """\
+import torch
+from torch import nn
+
+
+class Propagation(nn.Module):
+    def __init__(self, indices, values):
+        super().__init__()
+        self.graph = torch.sparse_coo_tensor(indices, values, (4, 4))
+        self.weight = nn.Parameter(torch.ones(4, 4))
+
+    def forward(self, x):
+        y = torch.sparse.mm(self.graph, {second})
+        return y @ self.weight
+"""
+
+
+@pytest.mark.parametrize(
+    ("second", "layout", "rows"), [("x", torch.strided, []), ("self.graph", torch.sparse_coo, [13])]
+)
+def test_a_product_is_sparse_where_both_operands_are(second: str, layout: torch.layout, rows: list[int]) -> None:
+    graph = torch.sparse_coo_tensor(torch.tensor([[0], [1]]), torch.ones(1), (4, 4))
+    assert torch.sparse.mm(graph, graph if rows else torch.ones(4, 4)).layout is layout
+    source = Source(Path("/project/net.py"), PRODUCTS.format(second=second).encode())
+    found = [f.span.start.row for f in check_file(source, HALF).findings if f.span.start.row == 13]
+    assert found == rows

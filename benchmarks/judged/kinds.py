@@ -118,8 +118,8 @@ def _is_below(kind: Kind, *, back: bool) -> bool:
 
 
 def _bound(kind: Kind, sign: int) -> float:
-    """The lower (``sign`` -1) or upper (1) end of Wilson's interval: nine times in ten the share of right ones among
-    all findings of the kind lies beyond it, or before."""
+    """The lower (``sign`` -1) or upper (1) end of Wilson's interval for the share of right ones among all findings of
+    the kind: nine times in ten the share is above the one, and nine times in ten below the other."""
     n, share = kind.packages, kind.right
     spread = _DEVIATIONS * sqrt(share * (1 - share) / n + _DEVIATIONS**2 / (4 * n * n))
     return (share + _DEVIATIONS**2 / (2 * n) + sign * spread) / (1 + _DEVIATIONS**2 / n)
