@@ -150,6 +150,7 @@ def _held(rule: Rule, suspect: Suspect, facts: FileFacts, left: Leftovers) -> di
     current = isinstance(suspect.data, Asked) and not suspect.data.outgrown
     return {
         doubts.LEFT_OVER: rule.code in doubts.LEFT_OVER.codes and left.hold(row),
+        doubts.UNREACHED: rule.code in doubts.UNREACHED.codes and left.reaches_most and left.hold(row),
         doubts.UNASKED_PRECISION: of_accuracy and not asks_anywhere(*facts.root) and not asks_for_low_precision(tree),
         doubts.SUBSTITUTED: raises and has_substitute(facts.source, suspect.span),
         doubts.REGIONS_OF_CUDA: current and only_of_cuda(scope_of(facts)),

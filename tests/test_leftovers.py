@@ -259,6 +259,8 @@ def test_a_name_that_another_file_takes_and_defines_is_taken(tmp_path: Path) -> 
         ("Base", "", ["left-over"]),
         ("Kept", "Other.__subclasses__()", ["left-over"]),
         ("Base", "Other.__subclasses__()", []),
+        ("Base", "class Other(metaclass=abc.ABCMeta):\n    pass\n", ["left-over"]),
+        ("Base", "class Other(metaclass=ABCMetaOfUs):\n    pass\n", []),
     ],
 )
 def test_what_derives_from_the_left_is_left(tmp_path: Path, kept: str, finding: str, expected: list[str]) -> None:

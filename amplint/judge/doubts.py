@@ -49,7 +49,12 @@ SWITCHED_OFF = _possible(
 LEFT_OVER = _possible(
     "left-over",
     f"{_OPERANDS} {_LOW_PRECISION} {_RUN}",
-    "Nothing in the project uses what this stands in, while it uses what else the file defines, or files beside it.",
+    "Nothing in the project uses what this stands in, while it uses what stands beside it, or most of what it defines.",
+)
+UNREACHED = _possible(
+    "unreached",
+    "AMP401 AMP402 AMP601",
+    "Nothing in the project uses what this stands in, while what it runs or hands out reaches most of what it defines.",
 )
 NO_WEIGHTS = _possible(
     "no-weights", "", "Only half weights make this fail, and nothing that owns weights is seen to lead here."

@@ -6,6 +6,10 @@ runs nothing, in a program whose files import its neighbours, or in a package wh
 one that others take whole. A class may be found by its base where something in the project finds classes so, or where
 the base is of another library that others install it beside; what is decorated may be registered by it. An import alone
 uses nothing, but where it hands the name on.
+
+A project that reaches most of what it defines (see :mod:`amplint.project.reached`) has ways in for all that it is there
+for: its files are not the user's to take from, but for what an ``__init__`` takes, and no other library finds its
+classes by their base.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from amplint.compiling import kept, ordinary
 from amplint.infer.names.folders import LIBRARY_FOLDERS, project_around
 from amplint.project.files import TooLargeError, matching, naming_module, parsed, read_all, spelling
 from amplint.project.layout import MAX_TEXT_BYTES, TEXTS
+from amplint.project.reached import reaches_most
 from amplint.project.scopes import is_installed, scope_of
 from amplint.project.takers import ANY, File
 
@@ -39,7 +44,7 @@ MAX_NEIGHBOURS = 12
 """Files of a folder of which it is asked whether others import them."""
 MAX_DEFINITIONS = 24
 """Definitions that are looked at for one."""
-_BY_BASE = re.compile(rb"\b(?:__subclasses__|__init_subclass__|getmembers|metaclass)\b")
+_BY_BASE = re.compile(rb"\b(?:__subclasses__|__init_subclass__|getmembers)\b|\bmetaclass *=(?! *(?:abc\.)?ABCMeta\b)")
 """What may find classes by what they derive from."""
 
 
@@ -72,6 +77,11 @@ class Leftovers:
         """The same of what another file of the project defines."""
         return self._scope is not None and self._holds(self._of(source.path, source), definition)
 
+    @kept
+    def reaches_most(self) -> bool:
+        """Whether what the project runs or hands out reaches most of what it defines."""
+        return self._scope is not None and reaches_most(self._scope)
+
     def is_in_texts(self, name: str) -> bool:
         """Whether a text of the project, such as a configuration, has a name; so where it is no project."""
         return self._scope is None or _is_named_in_texts(self._folder, name)
@@ -101,7 +111,7 @@ class Leftovers:
 
     def _users(self, file: File, definition: Definition) -> list[tuple[File, Definition]] | None:
         """The definitions that mention one, and those that it may be found by; None where anything else may."""
-        plain = file.is_plain(definition, by_base=self._finds_by_base)
+        plain = file.is_plain(definition, by_base=self._finds_by_base, spent=self.reaches_most)
         own = file.users(definition) if plain else None
         if own is None or _is_named_in_texts(self._folder, definition.name):
             return None
@@ -132,10 +142,11 @@ class Leftovers:
         or else the file, as a program, uses what it defines, but not that, or nobody runs it."""
         if self._is_taken_whole(file):
             return False
-        taken = self._takes[file.path] or set()
+        if not (self._takes[file.path] or set()).isdisjoint(file.found):
+            return True
         if file.tried:
-            return not taken.isdisjoint(file.found) or name not in file.tried
-        return not taken.isdisjoint(file.found) or self._is_idle(file)
+            return name not in file.tried
+        return self.reaches_most or self._is_idle(file)
 
     def _is_copy(self, file: File, target: Definition) -> bool:
         """Whether a file that none imports has a definition, or all in it that use it, as another file has, which is
@@ -214,7 +225,7 @@ class Leftovers:
         taken: set[str] = set()
         for other in others:
             for name in other.taken(file) if other is not file else ():
-                if name is None or _is_exporting(other):
+                if name is None or (_is_exporting(other) and (name == ANY or not self.reaches_most)):
                     return None
                 if name != ANY:
                     taken.add(name)
