@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from sys import version_info
 from typing import TYPE_CHECKING
 
@@ -24,9 +25,9 @@ class UnparsableFile(Rule):
     What it does
     ------------
     Reports a file that does not decode in its declared encoding, that Python cannot parse, or that is nested too
-    deeply to be analysed. The other files are still checked. A template, where Python stops at `{{ name }}` or
-    `{% if %}`, is no Python and is not reported, and no more is a file in which macOS keeps another's attributes.
-    In a notebook each such cell is reported, and the other cells are checked.
+    deeply to be analysed. The other files are still checked. A template, where Python stops at `{{ name }}`,
+    `{% if %}`, `${name}`, `$name` or `<%`, is no Python and is not reported, and no more is a file in which macOS keeps
+    another's attributes. In a notebook each such cell is reported, and the other cells are checked.
 
     Why it is bad
     -------------
@@ -81,6 +82,9 @@ UNPARSABLE = UnparsableFile()
 _APPLE_DOUBLE = b"\x00\x05\x16\x07"
 """What the companion files begin with in which macOS keeps a file's attributes (RFC 1740): ``._model.py``."""
 
+_PLACEHOLDER = re.compile(r"\$\{?[^\W\d]|<%")
+"""Where a template of ``string.Template``, Mako or the like is filled in; no Python, of any version, begins so."""
+
 
 def is_no_source(source: Source, error: SourceError) -> bool:
     """Whether what cannot be parsed is not meant as Python: a template, or a companion file of macOS."""
@@ -111,4 +115,6 @@ def is_template(source: Source, error: SourceError) -> bool:
         line = source.line(error.location.row)
     except SourceError:
         return False
+    if _PLACEHOLDER.match(line, error.location.column - 1):
+        return True
     return "{%" in line or ("{{" in line and "}}" in line)

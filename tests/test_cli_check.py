@@ -153,6 +153,23 @@ def test_a_template_is_no_python(project: Path, run: Run) -> None:
     assert [finding["filename"] for finding in json.loads(result.stdout)] == [str(project / "c.py")]
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("from ${path} import model\n", False),
+        ("import torch\n\nclass $Name(torch.nn.Module):\n    pass\n", False),
+        ("SIZE = <%= size %>\n", False),
+        ("PRICE = '${price}'\ndef f(:\n", True),
+        ("!echo $HOME\n", True),
+        ("files = $(ls)\n", True),
+    ],
+)
+def test_a_template_is_told_by_what_python_stops_at(project: Path, run: Run, text: str, told: bool) -> None:
+    (project / "a.py").write_text(text)
+    found = json.loads(run("check", "--output-format", "json", "a.py").stdout)
+    assert [finding["code"] for finding in found] == ["AMP901"] * told
+
+
 def test_companion_files_of_macos_are_no_python(project: Path, run: Run) -> None:
     (project / "._a.py").write_bytes(b"\x00\x05\x16\x07\x00\x02\x00\x00Mac OS X        ")
     (project / "._b.py").write_bytes(b"\x00\x01x.half()\n")

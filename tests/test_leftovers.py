@@ -168,6 +168,18 @@ def test_a_repository_of_programs_is_looked_through_whole(
     assert doubts(tmp_path / "part", {**plain, "pyproject.toml": None}) == []
 
 
+def test_a_wheel_that_is_unpacked_is_looked_through_whole(tmp_path: Path) -> None:
+    """Of several together, as where they are installed, none is known to be about the files."""
+    files = {
+        "package/__init__.py": None,
+        "one-1.0.dist-info/METADATA": "",
+        "train.py": "from package.layers import Kept\nKept()\n",
+    }
+    assert doubts(tmp_path / "one", files) == ["left-over"]
+    assert doubts(tmp_path / "two", {**files, "two-1.0.dist-info/METADATA": ""}) == []
+    assert doubts(tmp_path / "none", {**files, "one-1.0.dist-info/METADATA": None}) == []
+
+
 @pytest.mark.parametrize(("setup", "expected"), [("", []), (PACKAGES, []), (EXTENSION, ["left-over"]), ("setup()", [])])
 def test_what_builds_extensions_alone_installs_no_module(tmp_path: Path, setup: str, expected: list[str]) -> None:
     files = {**REPOSITORY, "setup.py": setup, "other/__init__.py": "from package.layers import *\n"}

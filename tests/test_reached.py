@@ -65,6 +65,7 @@ def test_a_program_that_reaches_the_rest_leaves_what_nothing_mentions(tmp_path: 
         {"parts.py": PARTS, "run.py": uses(FEWEST), "__init__.py": "from .layers import *\n"},
         {"parts.py": PARTS, "run.py": uses(FEWEST), "use.py": "KINDS = {'left': 'Left'}\n"},
         {"parts.py": PARTS[: len(PARTS) // 2], "run.py": uses(FEWEST // 2)},
+        {"parts.py": PARTS, "run.py": uses(FEWEST), "layers.py": LEFT.replace("class Left", "class TestLeft")},
     ],
 )
 @pytest.mark.parametrize("code", ["AMP102", "AMP601"])
@@ -120,3 +121,13 @@ LAST = f"class link_{FEWEST}:\n    pass\n\n"
 )
 def test_what_is_reached(tmp_path: Path, files: dict[str, str], expected: bool) -> None:
     assert reaches(tmp_path, files) is expected
+
+
+def test_tests_neither_begin_nor_count(tmp_path: Path) -> None:
+    assert not reaches(
+        tmp_path, {"a.py": CHAIN + LAST, "b.py": "from a import link_0\n\n\ndef test_it():\n    pass\n\n\nlink_0()\n"}
+    )
+    parts = PARTS.replace("part_", "test_part_")
+    folder = tmp_path / "other"
+    folder.mkdir()
+    assert reaches(folder, {"a.py": CHAIN + LAST + "link_0()\n", "b.py": parts + parts.replace("_part", "_other")})

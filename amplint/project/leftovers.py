@@ -26,7 +26,7 @@ from amplint.compiling import kept, ordinary
 from amplint.infer.names.folders import LIBRARY_FOLDERS, project_around
 from amplint.project.files import TooLargeError, matching, naming_module, parsed, read_all, spelling
 from amplint.project.layout import MAX_TEXT_BYTES, TEXTS
-from amplint.project.reached import reaches_most
+from amplint.project.reached import is_a_test, reaches_most
 from amplint.project.scopes import is_installed, scope_of
 from amplint.project.takers import ANY, File
 
@@ -113,7 +113,8 @@ class Leftovers:
         """The definitions that mention one, and those that it may be found by; None where anything else may."""
         plain = file.is_plain(definition, by_base=self._finds_by_base, spent=self.reaches_most)
         own = file.users(definition) if plain else None
-        if own is None or _is_named_in_texts(self._folder, definition.name):
+        found_otherwise = is_a_test(definition.name.encode()) or _is_named_in_texts(self._folder, definition.name)
+        if own is None or found_otherwise:
             return None
         others = self._users_elsewhere(file, definition.name)
         if others is None:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from amplint import contents
-from amplint.infer.names.folders import member_of, project_around
+from amplint.infer.names.folders import is_unpacked, member_of, project_around
 from amplint.project.layout import BUILDS
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def is_installed(path: Path) -> bool:
 
 @lru_cache(maxsize=4096)
 def _is_distribution(folder: Path, age: int) -> bool:
-    return any(_says(folder / name, words) for name, words in BUILDS.items())
+    return is_unpacked(folder) or any(_says(folder / name, words) for name, words in BUILDS.items())
 
 
 def _says(file: Path, words: bytes) -> bool:

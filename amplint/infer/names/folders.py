@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 LIBRARY_FOLDERS = ("site-packages", "dist-packages")
 MARKS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
-"""What the root of a project holds one of."""
+"""What the root of a project holds one of; else what describes the distribution that it is (PEP 427)."""
 
 
 def root_of(folder: Path) -> tuple[Path, str]:
@@ -67,7 +68,15 @@ def project_around(path: Path) -> Path | None:
 
 @lru_cache(maxsize=4096)
 def _is_marked(folder: Path, age: int) -> bool:
-    return any((folder / mark).exists() for mark in MARKS)
+    return any((folder / mark).exists() for mark in MARKS) or is_unpacked(folder)
+
+
+def is_unpacked(folder: Path) -> bool:
+    """Whether a folder holds one distribution as a wheel unpacks it, and no other."""
+    try:
+        return sum(name.endswith(".dist-info") for name in os.listdir(folder)) == 1
+    except OSError:
+        return False
 
 
 def starts(root: Path) -> tuple[Path, ...]:
