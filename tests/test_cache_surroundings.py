@@ -142,6 +142,18 @@ def test_a_folder_of_a_package_without_an_init_rests_on_the_package(tmp_path: Pa
         assert project == (start / "outer" if start.name == "site-packages" else start)
 
 
+def test_an_unpacked_wheel_is_a_project_until_another_lies_beside_it(tmp_path: Path) -> None:
+    wheel = tmp_path / "wheel"
+    (wheel / "one-1.0.dist-info").mkdir(parents=True)
+    (wheel / "programs").mkdir()
+    before = Surroundings(Digests({}), Places()).of(wheel / "programs")
+    assert Places().of(wheel / "programs").project == wheel
+    (wheel / "train.py").write_text("import programs\n")
+    assert Surroundings(Digests({}), Places()).of(wheel / "programs") != before
+    (wheel / "two-1.0.dist-info").mkdir()
+    assert Places().of(wheel / "programs").project != wheel
+
+
 def test_hidden_folders_count_in_the_package_alone(tmp_path: Path) -> None:
     """Projects are looked through once, for all of their packages."""
     project = checkout(tmp_path)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from amplint.cache.digests import Digests, digest
-from amplint.infer.names.folders import FOLDERS_BETWEEN, LIBRARY_FOLDERS, MARKS
+from amplint.infer.names.folders import FOLDERS_BETWEEN, LIBRARY_FOLDERS, MARKS, is_unpacked
 from amplint.line_length import line_length
 from amplint.project.layout import MAX_TEXT_BYTES, METADATA, SETTINGS, TEXTS
 
@@ -57,9 +57,10 @@ class Places:
         return self._known[folder]
 
     def marks(self, folder: str) -> str:
-        """Which marks of a project lie in a folder, as digits."""
+        """Which marks of a project lie in a folder, as digits, the last one for what an unpacked wheel has."""
         if folder not in self._marks:
-            self._marks[folder] = "".join("1" if os.path.exists(os.path.join(folder, mark)) else "0" for mark in MARKS)
+            held = [os.path.exists(os.path.join(folder, mark)) for mark in MARKS]
+            self._marks[folder] = "".join("1" if one else "0" for one in (*held, is_unpacked(self._path(folder))))
         return self._marks[folder]
 
     def _path(self, text: str) -> Path:
