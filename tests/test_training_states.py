@@ -114,3 +114,40 @@ def test_work_is_bounded() -> None:
     text += "def h(scaler: GradScaler, loss, flags, o):\n    for x in flags:\n        f(scaler, loss, flags, o)\n"
     (step,) = training_of(text).moments_of(Step.SCALER_STEP)
     assert step.blurred
+
+
+def test_what_a_base_calls_of_its_object_is_that_of_the_objects_class() -> None:
+    text = """
+import torch
+
+class Trainer:
+    def step(self, loss):
+        loss.backward()
+        self.finish()
+
+    def finish(self):
+        self.clip()
+
+    def clip(self):
+        torch.nn.utils.clip_grad_norm_(self.parameters, 1.0)
+
+class Mixed(Trainer):
+    def __init__(self):
+        self.scaler = torch.amp.GradScaler("cuda")
+
+    def step(self, loss):
+        self.scaler.scale(loss).backward()
+        self.finish()
+
+    def clip(self):
+        self.scaler.unscale_(self.optimizer)
+        torch.nn.utils.clip_grad_value_(self.parameters, 1.0)
+"""
+    of_base, own = training_of(text).moments_of(Step.CLIP)
+    assert of_base.gradients == {Gradients.ENTRY}
+    assert own.gradients == {Gradients.UNSCALED}
+
+
+def test_classes_that_derive_from_each_other_end() -> None:
+    text = "class A(B):\n    def f(self):\n        self.g()\n\nclass B(A):\n    def g(self):\n        loss.backward()\n"
+    assert len(training_of(text).moments_of(Step.BACKWARD)) == 1

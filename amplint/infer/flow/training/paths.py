@@ -16,7 +16,7 @@ from amplint.infer.syntax.unchanging import replace
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from amplint.infer.flow.training.program import Program, Scope
+    from amplint.infer.flow.training.program import ClassScope, Program, Scope
     from amplint.infer.flow.training.roles import Roles
     from amplint.infer.flow.training.steps import Event
     from amplint.infer.syntax.control import Loop
@@ -65,16 +65,20 @@ class Paths(Control[_Run]):
         self.events = Events(program, roles)
         self.moments: dict[int, Moment] = {}
         self._active: list[Scope] = []
+        self._object: ClassScope | None = None
+        """The class of the object whose method runs: what derives from the one that has the method, it may be."""
         self._budget = MAX_STATEMENTS
         self._blurred = False
         self._assumptions = Assumptions()
-        self._quiet: dict[int, bool] = {}
-        self._speaking: dict[int, list[ast.Call | ast.IfExp]] = {}
+        self._quiet: dict[tuple[int, int], bool] = {}
+        self._speaking: dict[tuple[int, int], list[ast.Call | ast.IfExp]] = {}
+        """By node and by the class of the object whose method runs."""
         self._matters = self._interesting()
         entered = {id(s) for scope in program.scopes if id(scope) in self._matters for s in self._called(scope)}
         for scope in program.scopes:
             if id(scope) in self._matters and id(scope) not in entered:
                 self._blurred = False
+                self._object = self.program.class_around(scope)
                 self._function(scope, frozenset({State()}))
 
     # ---- which functions there are to run -----------------------------------------------------------------------
@@ -96,6 +100,17 @@ class Paths(Control[_Run]):
     def _called(self, scope: Scope) -> list[Scope]:
         called = (self.program.callee(call, scope) for call in scope.calls)
         return [callee for callee in called if callee is not None and callee is not scope]
+
+    def _callee(self, node: ast.AST, scope: Scope) -> Scope | None:
+        """What a call runs: of the object that runs, what its own class has of that name."""
+        callee = self.program.callee(node, scope) if isinstance(node, ast.Call) else None
+        own, call = self._object, node
+        if callee is None or callee.owner is None or own is None or not isinstance(call, ast.Call):
+            return callee
+        func = call.func
+        if not isinstance(func, ast.Attribute) or not isinstance(func.value, ast.Name) or not own.derives(callee.owner):
+            return callee
+        return own.method(func.attr)
 
     # ---- running ------------------------------------------------------------------------------------------------
 
@@ -125,10 +140,11 @@ class Paths(Control[_Run]):
                 self._follow(f, statement)
 
     def _follow(self, f: _Run, statement: ast.stmt) -> None:
-        quiet = self._quiet.get(id(statement))
+        key = id(statement), id(self._object)
+        quiet = self._quiet.get(key)
         if quiet is None:
             quiet = not any(self._speaks(inner, f.scope) for inner in ast.walk(statement))
-            self._quiet[id(statement)] = quiet
+            self._quiet[key] = quiet
         if quiet or isinstance(statement, LOOPS):
             self._forget(f, statement)
         if quiet:
@@ -148,7 +164,7 @@ class Paths(Control[_Run]):
             return False
         if self.events.of(node, scope):
             return True
-        callee = self.program.callee(node, scope)
+        callee = self._callee(node, scope)
         return callee is not None and id(callee) in self._matters
 
     def _expressions(self, f: _Run, node: ast.AST) -> None:
@@ -159,15 +175,16 @@ class Paths(Control[_Run]):
                 continue
             for event in self.events.of(part, f.scope):
                 self._happen(f, event)
-            callee = self.program.callee(part, f.scope)
+            callee = self._callee(part, f.scope)
             if callee is not None and id(callee) in self._matters:
                 f.live = self._function(callee, f.live, f, part)
 
     def _parts(self, node: ast.AST, scope: Scope) -> list[ast.Call | ast.IfExp]:
         """The calls in an expression that are events or run one, and the choices between such, innermost first."""
-        found = self._speaking.get(id(node))
+        key = id(node), id(self._object)
+        found = self._speaking.get(key)
         if found is None:
-            found = self._speaking[id(node)] = []
+            found = self._speaking[key] = []
             if isinstance(node, ast.IfExp) and any(self._speaks(inner, scope) for inner in ast.walk(node)):
                 found.append(node)
                 return found

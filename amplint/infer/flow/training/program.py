@@ -55,14 +55,23 @@ class ClassScope:
             cls = cls.bases[0]
         return cls
 
+    @property
+    def lineage(self) -> list[ClassScope]:
+        """The class and those that it derives from, each once, in the order in which methods are looked for."""
+        pending, found = [self], list[ClassScope]()
+        while pending:
+            cls = pending.pop()
+            if not any(cls is known for known in found):
+                found.append(cls)
+                pending += reversed(cls.bases)
+        return found
+
+    def derives(self, other: ClassScope) -> bool:
+        """Whether it is another class, or derives from that."""
+        return any(cls is other for cls in self.lineage)
+
     def method(self, name: str, skip_own: bool = False) -> Scope | None:
-        if not skip_own and name in self.methods:
-            return self.methods[name]
-        for base in self.bases:
-            found = base.method(name) if base is not self else None
-            if found is not None:
-                return found
-        return None
+        return next((cls.methods[name] for cls in self.lineage[skip_own:] if name in cls.methods), None)
 
 
 @dataclass(slots=True, eq=False)
