@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 FEWEST = 40
 """Definitions of a project; of one with fewer, what nothing mentions may be what it is there for."""
 SHARE = 0.6
-"""Of judged findings in what nothing reaches, 54% were right in projects that reach more, 87% in others."""
+"""Of judged findings in what nothing reaches, 56% of 90 were right in projects that reach so much, 84% of 175 in
+others."""
 
 _TEXT = re.compile(rb"#[^\n]*|([\"']{3})(?:\\.|(?!\1)[^\\])*\1", re.DOTALL)
 """Comments and texts of several lines."""
