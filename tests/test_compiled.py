@@ -63,6 +63,19 @@ def test_nothing_is_looked_for_in_a_generator() -> None:
     assert not [(path, name) for path, tree in TREES.items() for name in _asked(tree) if name in makers]
 
 
+def test_nothing_is_looked_for_in_parts_of_another() -> None:
+    """``x in (y, *z)``: mypyc does not know the star there."""
+    assert not [
+        (path, node.lineno)
+        for path, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Compare)
+        for op, part in zip(node.ops, node.comparators, strict=True)
+        if isinstance(op, ast.In | ast.NotIn) and isinstance(part, ast.Tuple | ast.List | ast.Set)
+        if any(isinstance(item, ast.Starred) for item in part.elts)
+    ]
+
+
 def _asked(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Compare) and isinstance(node.ops[-1], ast.In | ast.NotIn):

@@ -190,7 +190,7 @@ class File:
         if module is None or module.stem != "__init__" or module in (file.path, self.path):
             return []
         handed = _handed_on(module, file.path, contents.age())
-        return [alias for alias in statement.names if handed and (alias.name in handed or ANY in (alias.name, *handed))]
+        return [a for a in statement.names if handed and (a.name in handed or a.name == ANY or ANY in handed)]
 
     def names_or_takes(self, file: File) -> bool:
         """Whether this file imports another one, or has its name in a text of one word, such as a path."""
