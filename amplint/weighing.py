@@ -15,6 +15,7 @@ from amplint.claims.seen_ways import only_got, only_through
 from amplint.claims.unmoved import behind_unmoved
 from amplint.finding import Severity
 from amplint.infer.lattice.assumptions import NOTHING_SETTLED
+from amplint.infer.names.other_devices import needs_another
 from amplint.infer.syntax.scripts import asks_for_low_precision
 from amplint.judge import doubts
 from amplint.judge.certainty import holding
@@ -125,7 +126,7 @@ def by_file(suspects: Suspects, facts: FileFacts) -> Suspects:
     :mod:`amplint.project.imports`), nothing uses what they stand in (see :mod:`amplint.project.leftovers`), the
     project has no part in what they are about (see :mod:`amplint.project.precision`), or opens regions of no autocast
     but the one that is asked about (see :mod:`amplint.project.autocast_devices`), or the file handles what is raised
-    (see :mod:`amplint.claims.caught`)."""
+    (see :mod:`amplint.claims.caught`), or is for another accelerator (see :mod:`amplint.infer.names.other_devices`)."""
     if not any(s.standing.told for _, s in suspects):
         return suspects
     tree = facts.source.tree
@@ -149,6 +150,7 @@ def _held(rule: Rule, suspect: Suspect, facts: FileFacts, left: Leftovers) -> di
     raises = rule.code in doubts.SUBSTITUTED.codes and suspect.severity is Severity.ERROR
     current = isinstance(suspect.data, Asked) and not suspect.data.outgrown
     return {
+        doubts.OTHER_DEVICE: rule.code in doubts.OTHER_DEVICE.codes and needs_another(tree),
         doubts.LEFT_OVER: rule.code in doubts.LEFT_OVER.codes and left.hold(row),
         doubts.UNREACHED: rule.code in doubts.UNREACHED.codes and left.reaches_most and left.hold(row),
         doubts.UNASKED_PRECISION: of_accuracy and not asks_anywhere(*facts.root) and not asks_for_low_precision(tree),

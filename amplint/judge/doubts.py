@@ -56,6 +56,11 @@ UNREACHED = _possible(
     "AMP401 AMP402 AMP601",
     "Nothing in the project uses what this stands in, while what it runs or hands out reaches most of what it defines.",
 )
+OTHER_DEVICE = _possible(
+    "other-device",
+    f"{_OPERANDS} {_LOW_PRECISION} {_RUN} AMP401 AMP402",
+    "The file imports a library that drives other accelerators, whatever the machine has: it is none for CUDA.",
+)
 NO_WEIGHTS = _possible(
     "no-weights", "", "Only half weights make this fail, and nothing that owns weights is seen to lead here."
 )

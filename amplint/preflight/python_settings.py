@@ -7,6 +7,7 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from amplint.frozen import dataclass
+from amplint.infer.names import other_devices
 from amplint.preflight import document
 from amplint.preflight.call import Call, Dtype, Value, Variable
 from amplint.preflight.document import UNKNOWN, Node
@@ -26,9 +27,6 @@ HARDWARE_QUERIES = frozenset(
     | {"is_fp8_available", "is_flash_attn_2_available", "is_flash_attn_available"}
 )
 """A file that calls one of these decides by the GPU that it finds."""
-
-OTHER_ACCELERATORS = frozenset({"torch_xla", "torch_npu", "torch_mlu", "habana_frameworks"})
-"""Packages of accelerators that are no GPUs: the settings of a file that imports one are not for a GPU."""
 
 
 @dataclass(slots=True)
@@ -72,7 +70,7 @@ class _Reader:
         """Forget arguments that later statements overwrite (``args.fp16 = False``, ``config["fp16"] = …``)."""
         file = self._file
         names = [name for binding in self._imports() for name in binding]
-        file.for_gpus = not any(name.partition(".")[0] in OTHER_ACCELERATORS for name in names)
+        file.for_gpus = not any(name.partition(".")[0] in other_devices.LIBRARIES for name in names)
         file.calls = [self._overwritten(call) for call in file.calls]
         return file
 

@@ -31,6 +31,7 @@ from amplint.infer.lattice.values import (
     extreme_of,
 )
 from amplint.infer.machine import containers, families, fields, named_axes
+from amplint.infer.names import other_devices
 from amplint.infer.names.classes import ancestry, find_member, has_unknown_base, is_plain, torch_base
 from amplint.infer.names.definitions import Class, Function, Instance, Super
 from amplint.infer.names.texts import is_callable_kind, text_of
@@ -388,14 +389,10 @@ def _python_method(frame: Frame, receiver: Value, name: str, arguments: Argument
     return UNKNOWN
 
 
-_OTHER_DEVICES = frozenset(("torch_npu", "torch_xla", "torch_mlu", "torch_musa", "habana_frameworks"))
-"""Libraries that drive devices other than those judged: what calls them is not reached on these."""
-
-
 def call_external(frame: Frame, value: External, arguments: Arguments, node: ast.expr) -> Value:
     """Call a function of another library: dtype-preserving ones, ``functools``, ``math``; else unknown."""
     name, first = value.name, arguments.positional[0] if arguments.positional else None
-    if name.partition(".")[0] in _OTHER_DEVICES:
+    if name.partition(".")[0] in other_devices.LIBRARIES:
         frame.live = 0
         return UNKNOWN
     if name == "functools.partial" and first is not None:
