@@ -28,6 +28,7 @@ from amplint.project.files import TooLargeError, matching, naming_module, parsed
 from amplint.project.layout import MAX_TEXT_BYTES, TEXTS
 from amplint.project.reached import is_a_test, reaches_most
 from amplint.project.scopes import is_installed, scope_of
+from amplint.project.stranded import is_stranded
 from amplint.project.takers import ANY, File
 
 if TYPE_CHECKING:
@@ -93,8 +94,14 @@ class Leftovers:
     def _holds(self, file: File, target: Definition) -> bool:
         key = file.path, target.name
         if key not in self._known:
-            self._known[key] = self._scope is not None and (self._is_left(file, target) or self._is_copy(file, target))
+            self._known[key] = self._scope is not None and (
+                self._is_left(file, target) or self._is_copy(file, target) or self._is_stranded(file)
+            )
         return self._known[key]
+
+    def _is_stranded(self, file: File) -> bool:
+        """Whether no import leads to a file, and no text of the project has its name."""
+        return is_stranded(self._folder, file.path) and not _is_named_in_texts(self._folder, file.module)
 
     def _is_left(self, file: File, target: Definition) -> bool:
         """Whether nothing mentions a definition, but itself and others that nothing mentions."""
