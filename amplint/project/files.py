@@ -91,6 +91,12 @@ def matching(folder: Path, whole: bool, age: int, pattern: re.Pattern[bytes]) ->
     return tuple(path for path, data, _ in files.all if pattern.search(data)) if files is not None else None
 
 
+def held(folder: Path, age: int) -> dict[Path, bytes] | None:
+    """What all of those below a folder hold; None where they are too large."""
+    files = _files(folder, True, age)
+    return {path: data for path, data, _ in files.all} if files is not None else None
+
+
 def parsed(path: Path) -> Source | None:
     """A file with its tree; None where it cannot be read or parsed, or is empty."""
     try:

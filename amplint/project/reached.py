@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from amplint import contents
-from amplint.project.files import matching
+from amplint.project.files import held
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,7 +33,6 @@ _DEFINED = re.compile(rb"(?:class|(?:async +)?def) +(\w+)")
 _TEST = re.compile(rb"test_|Test[A-Z]")
 _IMPORT = re.compile(rb"^[ \t]*(?:from\b[^\n]*?\bimport\b|import\b)(?: *\([^)]*\)|(?:\\\n|[^\n(])*)", re.MULTILINE)
 _WORD = re.compile(rb"[^\W\d]\w*")
-_ANY = re.compile(rb"")
 
 
 class _Defined(NamedTuple):
@@ -55,13 +54,10 @@ def reaches_most(folder: Path) -> bool:
 
 @lru_cache(maxsize=4)
 def _reaches_most(folder: Path, age: int) -> bool:
-    paths = matching(folder, True, age, _ANY)
-    if paths is None:
-        return False
     defined: list[_Defined] = []
     begins: set[bytes] = set()
-    for path in paths:
-        found, words = _parts(contents.read(path), path.stem == "__init__")
+    for path, data in (held(folder, age) or {}).items():
+        found, words = _parts(data, path.stem == "__init__")
         if not any(is_a_test(one.name) for one in found):
             defined += found
             begins |= words

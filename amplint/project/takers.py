@@ -88,12 +88,12 @@ class File:
         nodes = (node for s in self._tree.body if is_script(s) for node in ast.walk(s))
         return {node.id for node in nodes if isinstance(node, ast.Name)} & self.found.keys()
 
-    def is_plain(self, definition: Definition, *, by_base: bool, spent: bool) -> bool:
+    def is_plain(self, definition: Definition, *, by_base: bool, reached: bool) -> bool:
         """Whether nothing but its name leads to a definition: nothing decorates it, and no base of a class does.
 
         ``by_base``: the project finds classes by what they derive from, so that only torch's bases and those of the
-        file itself are known not to lead there. Of what others install, a base of another library may do so, but where
-        the project has spent most of what it defines.
+        file itself are known not to lead there. Of what others install, a base of another library may do so, unless
+        ``reached``: the project reaches most of what it defines.
         """
         if definition.decorator_list:
             return False
@@ -102,7 +102,7 @@ class File:
         if by_base:
             return not definition.keywords and all(map(self._is_torchs_or_own, definition.bases))
         return not definition.keywords and (
-            spent or not self.installed or all(map(self._is_known_base, definition.bases))
+            reached or not self.installed or all(map(self._is_known_base, definition.bases))
         )
 
     def _is_torchs_or_own(self, base: ast.expr) -> bool:

@@ -66,7 +66,7 @@ class Paths(Control[_Run]):
         self.moments: dict[int, Moment] = {}
         self._active: list[Scope] = []
         self._object: ClassScope | None = None
-        """The class of the object whose method runs: what derives from the one that has the method, it may be."""
+        """The class of the object whose method runs, which may derive from the one that has the method."""
         self._budget = MAX_STATEMENTS
         self._blurred = False
         self._assumptions = Assumptions()
@@ -103,14 +103,13 @@ class Paths(Control[_Run]):
 
     def _callee(self, node: ast.AST, scope: Scope) -> Scope | None:
         """What a call runs: of the object that runs, what its own class has of that name."""
-        callee = self.program.callee(node, scope) if isinstance(node, ast.Call) else None
-        own, call = self._object, node
-        if callee is None or callee.owner is None or own is None or not isinstance(call, ast.Call):
+        if not isinstance(node, ast.Call):
+            return None
+        callee, own, func = self.program.callee(node, scope), self._object, node.func
+        if not isinstance(func, ast.Attribute) or not isinstance(func.value, ast.Name) or own is None:
             return callee
-        func = call.func
-        if not isinstance(func, ast.Attribute) or not isinstance(func.value, ast.Name) or not own.derives(callee.owner):
-            return callee
-        return own.method(func.attr)
+        inherited = callee is not None and callee.owner is not None and own.derives(callee.owner)
+        return own.method(func.attr) if inherited else callee
 
     # ---- running ------------------------------------------------------------------------------------------------
 
