@@ -118,7 +118,9 @@ class Leftovers:
 
     def _users(self, file: File, definition: Definition) -> list[tuple[File, Definition]] | None:
         """The definitions that mention one, and those that it may be found by; None where anything else may."""
-        plain = file.is_plain(definition, by_base=self._finds_by_base, reached=self.reaches_most)
+        plain = file.is_plain(definition, by_base=self._finds_by_base, reached=False) or (
+            self.reaches_most and file.is_plain(definition, by_base=self._finds_by_base, reached=True)
+        )
         own = file.users(definition) if plain else None
         found_otherwise = is_a_test(definition.name.encode()) or _is_named_in_texts(self._folder, definition.name)
         if own is None or found_otherwise:

@@ -12,12 +12,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from amplint import contents
-from amplint.compiling import ordinary
+from amplint.compiling import kept, ordinary
 from amplint.project.files import held
 from amplint.project.reached import SHARE, is_a_test
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Set
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     Parts = tuple[str, ...]
@@ -37,16 +37,14 @@ _PROGRAM = b"__main__"
 
 def is_stranded(folder: Path, path: Path) -> bool:
     """Whether no import leads to a file of the project in a folder, where they lead to most of many."""
-    return path in _stranded(folder, contents.age())
+    imports = _imports(folder, contents.age())
+    return imports is not None and imports.strand(path)
 
 
 @lru_cache(maxsize=2)
-def _stranded(folder: Path, age: int) -> Set[Path]:
+def _imports(folder: Path, age: int) -> _Imports | None:
     files = held(folder, age)
-    if files is None or len(files) < FEWEST:
-        return frozenset()
-    reached = _Imports(folder, files).reached()
-    return files.keys() - reached if len(reached) >= SHARE * len(files) else frozenset()
+    return _Imports(folder, files) if files is not None and len(files) >= FEWEST else None
 
 
 @ordinary
@@ -55,19 +53,48 @@ class _Imports:
 
     def __init__(self, folder: Path, files: Mapping[Path, bytes]) -> None:
         self._paths = {path.relative_to(folder.parent).with_suffix("").parts: path for path in files}
+        self._parts = {path: parts for parts, path in self._paths.items()}
         self._data = {parts: files[path] for parts, path in self._paths.items()}
         self._packages = {parts[:-1] for parts in self._paths if parts[-1] == "__init__"}
+        self._led: dict[Parts, frozenset[Parts]] = {}
 
-    def reached(self) -> frozenset[Path]:
+    def strand(self, path: Path) -> bool:
+        """Whether imports lead to most files, but not to one: most often some file is soon found that does."""
+        parts = self._parts.get(path)
+        if parts is None or self._begins(parts) or self._is_soon_found(parts):
+            return False
+        return len(self._reached) >= SHARE * len(self._paths) and parts not in self._reached
+
+    def _is_soon_found(self, parts: Parts) -> bool:
+        """Whether imports lead to a file from where the project begins, each file of which spells the next."""
+        pending, seen = [parts], {parts}
+        while pending:
+            one = pending.pop()
+            word = one[-2 if one[-1] == "__init__" else -1].encode()
+            others = (other for other, data in self._data.items() if other not in seen and word in data)
+            for other in sorted(others, key=self._begins, reverse=True):
+                if one in self._imported(other):
+                    if self._begins(other):
+                        return True
+                    seen.add(other)
+                    pending.append(other)
+        return False
+
+    def _imported(self, parts: Parts) -> frozenset[Parts]:
+        if parts not in self._led:
+            self._led[parts] = frozenset(self._led_to(parts))
+        return self._led[parts]
+
+    @kept
+    def _reached(self) -> set[Parts]:
         """The files with which the project begins, and those that imports lead to from there."""
         pending = [*filter(self._begins, self._paths)]
         seen = set(pending)
         while pending:
-            for parts in self._led_to(pending.pop()):
-                if parts not in seen:
-                    seen.add(parts)
-                    pending.append(parts)
-        return frozenset(self._paths[parts] for parts in seen)
+            further = self._imported(pending.pop()) - seen
+            seen |= further
+            pending += further
+        return seen
 
     def _begins(self, parts: Parts) -> bool:
         tops = [depth for depth in range(1, len(parts)) if parts[:depth] in self._packages]
