@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import doubted
 import pytest
+from doubted import write
 
-from amplint.config import Config
-from amplint.engine import check_file
-from amplint.infer.lattice.scenarios import DEFAULT_SCENARIOS
-from amplint.judging import judging_options
-from amplint.plugins import load_rules
 from amplint.project.leftovers import MAX_PARSED
 
 if TYPE_CHECKING:
@@ -45,15 +42,8 @@ def doubts(
     at: str = "package/layers.py",
 ) -> list[str]:
     """Those about the layers; a file without text is not written."""
-    for name, text in {"package/__init__.py": "", at: layers, **files}.items():
-        if text is not None:
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_text(text)
-    scenario = [s.name for s in DEFAULT_SCENARIOS] if named else []
-    options = judging_options(Config(), load_rules(), pedantic=True, extend_select=[code], scenario=scenario)
-    found = [f for f in check_file(folder / at, options).findings if f.code == code]
-    assert len(found) == 1
-    return [held.doubt.name for held in found[0].doubts]
+    write(folder, {"package/__init__.py": "", at: layers, **files})
+    return doubted.doubts(folder / at, code, named=named)
 
 
 @pytest.mark.parametrize(
@@ -178,6 +168,7 @@ def test_a_wheel_that_is_unpacked_is_looked_through_whole(tmp_path: Path) -> Non
     assert doubts(tmp_path / "one", files) == ["left-over"]
     assert doubts(tmp_path / "two", {**files, "two-1.0.dist-info/METADATA": ""}) == []
     assert doubts(tmp_path / "none", {**files, "one-1.0.dist-info/METADATA": None}) == []
+    assert doubts(tmp_path / "handed", {**files, "package/__init__.py": "from .layers import Kept\n"}) == []
 
 
 @pytest.mark.parametrize(("setup", "expected"), [("", []), (PACKAGES, []), (EXTENSION, ["left-over"]), ("setup()", [])])

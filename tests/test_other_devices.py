@@ -5,11 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-
-from amplint.config import Config
-from amplint.engine import check_file
-from amplint.judging import judging_options
-from amplint.plugins import load_rules
+from doubted import doubts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,7 +41,5 @@ class Attention(nn.Module):
 )
 def test_a_file_for_another_accelerator(tmp_path: Path, imported: str, expected: list[str]) -> None:
     (tmp_path / "a.py").write_text(imported + CACHE)
-    options = judging_options(Config(), load_rules(), pedantic=True, extend_select=["AMP105", "AMP601"])
-    found = {f.code: [held.doubt.name for held in f.doubts] for f in check_file(tmp_path / "a.py", options).findings}
-    assert found["AMP105"] == expected
-    assert found["AMP601"] == []
+    assert doubts(tmp_path / "a.py", "AMP105") == expected
+    assert doubts(tmp_path / "a.py", "AMP601") == []

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import doubted
 import pytest
+from doubted import write
 
-from amplint.config import Config
-from amplint.engine import check_file
-from amplint.judging import judging_options
-from amplint.plugins import load_rules
 from amplint.project.reached import FEWEST, SHARE, reaches_most
 
 if TYPE_CHECKING:
@@ -42,12 +40,8 @@ def uses(count: int) -> str:
 
 def doubts(folder: Path, files: dict[str, str], code: str) -> list[str]:
     """Those about the module that nothing mentions."""
-    for name, text in {"__init__.py": "", "layers.py": LEFT, **files}.items():
-        (folder / "package").mkdir(parents=True, exist_ok=True)
-        (folder / "package" / name).write_text(text)
-    options = judging_options(Config(), load_rules(), pedantic=True, extend_select=[code])
-    (found,) = (f for f in check_file(folder / "package" / "layers.py", options).findings if f.code == code)
-    return [held.doubt.name for held in found.doubts]
+    write(folder / "package", {"__init__.py": "", "layers.py": LEFT, **files})
+    return doubted.doubts(folder / "package" / "layers.py", code)
 
 
 @pytest.mark.parametrize(("code", "name"), [("AMP102", "left-over"), ("AMP601", "unreached")])

@@ -148,6 +148,41 @@ class Mixed(Trainer):
     assert own.gradients == {Gradients.UNSCALED}
 
 
+@pytest.mark.parametrize("finish", ["self.clip()\n        self.optimizer.step()", "self.optimizer.step(self.clip())"])
+def test_nor_is_what_only_the_objects_class_does_passed_over(finish: str) -> None:
+    text = f"""
+import torch
+
+class Trainer:
+    def __init__(self, model):
+        self.optimizer = torch.optim.SGD(model.parameters())
+
+    def step(self, loss):
+        loss.backward()
+        self.finish()
+
+    def finish(self):
+        {finish}
+
+    def clip(self):
+        return None
+
+class Mixed(Trainer):
+    def __init__(self, model):
+        super().__init__(model)
+        self.scaler = torch.amp.GradScaler("cuda")
+
+    def step(self, loss):
+        self.scaler.scale(loss).backward()
+        self.finish()
+
+    def clip(self):
+        torch.nn.utils.clip_grad_norm_(self.parameters, 1.0)
+"""
+    (clip,) = training_of(text).moments_of(Step.CLIP)
+    assert Gradients.SCALED in clip.gradients
+
+
 def test_classes_that_derive_from_each_other_end() -> None:
     text = "class A(B):\n    def f(self):\n        self.g()\n\nclass B(A):\n    def g(self):\n        loss.backward()\n"
     assert len(training_of(text).moments_of(Step.BACKWARD)) == 1
