@@ -49,17 +49,17 @@ SWITCHED_OFF = _possible(
 LEFT_OVER = _possible(
     "left-over",
     f"{_OPERANDS} {_LOW_PRECISION} {_RUN}",
-    "Nothing in the project uses what this stands in, while it uses what stands beside it, or most of what it defines.",
+    "Nothing in the project uses this function or class, or imports its file, though it uses others, or most of them.",
 )
 UNREACHED = _possible(
     "unreached",
     "AMP401 AMP402 AMP601",
-    "Nothing in the project uses what this stands in, while what it runs or hands out reaches most of what it defines.",
+    "Nothing in the project uses this function or class, or imports its file, though most of its code is used.",
 )
 OTHER_DEVICE = _possible(
     "other-device",
     f"{_OPERANDS} {_LOW_PRECISION} {_RUN} AMP401 AMP402",
-    "The file imports a library that drives other accelerators, whatever the machine has: it is none for CUDA.",
+    "The file cannot be imported without a library for another accelerator, so nothing in it runs on CUDA.",
 )
 NO_WEIGHTS = _possible(
     "no-weights", "", "Only half weights make this fail, and nothing that owns weights is seen to lead here."

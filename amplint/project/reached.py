@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from amplint import contents
 from amplint.project.files import held
+from amplint.project.import_texts import without_imports
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,7 +32,6 @@ _BLOCK = re.compile(rb"^(?:@|class\b|def\b|async\b)[^\n]*\n(?:(?:[ \t)\]}][^\n]*
 """A decorator, class or function at the top of a file, with what is indented behind it."""
 _DEFINED = re.compile(rb"(?:class|(?:async +)?def) +(\w+)")
 _TEST = re.compile(rb"test_|Test[A-Z]")
-_IMPORT = re.compile(rb"^[ \t]*(?:from\b[^\n]*?\bimport\b|import\b)(?: *\([^)]*\)|(?:\\\n|[^\n(])*)", re.MULTILINE)
 _WORD = re.compile(rb"[^\W\d]\w*")
 
 
@@ -78,7 +78,7 @@ def _parts(data: bytes, exporting: bool) -> tuple[list[_Defined], set[bytes]]:
             begins.update(_WORD.findall(block.partition(b"\n")[0] if name is not None else block))
         decorated = name is None
     rest = _BLOCK.sub(b"", text)
-    begins.update(_WORD.findall(rest if exporting else _IMPORT.sub(b"", rest)))
+    begins.update(_WORD.findall(rest if exporting else without_imports(rest)))
     return defined, begins
 
 

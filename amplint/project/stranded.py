@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from amplint import contents
 from amplint.compiling import kept, ordinary
 from amplint.project.files import held
+from amplint.project.import_texts import FROM, PLAIN
 from amplint.project.reached import SHARE, is_a_test
 
 if TYPE_CHECKING:
@@ -24,10 +25,6 @@ if TYPE_CHECKING:
 
 FEWEST = 40
 """Files of a project; in one with fewer each may be there to be imported by its user."""
-_FROM = re.compile(
-    rb"^[ \t]*from[ \t]+(\.*)([\w.]*)[ \t]*import\b[ \t]*(\((?:#[^\n]*|[^)#])*\)|(?:\\\r?\n|[^\n;])*)", re.MULTILINE
-)
-_IMPORT = re.compile(rb"^[ \t]*import[ \t]+((?:\\\r?\n|[^\n;])+)", re.MULTILINE)
 _TEXT = re.compile(rb"[\"'](\.*)(\w+(?:\.\w+)*\.?)[\"'{]")
 _FINDING = re.compile(rb"\b(?:pkgutil|listdir|scandir|glob|iterdir|import_module|__import__)\b")
 _DEFINED = re.compile(rb"^(?:class|def) +(\w+)", re.MULTILINE)
@@ -109,13 +106,13 @@ class _Imports:
         yield from self._modules(own, ())
         if exporting and _FINDING.search(data):
             yield from self._below(own)
-        for dots, module, names in _FROM.findall(data):
+        for dots, module, names in FROM.findall(data):
             asked = _split(module)
             for start in self._starts(own, len(dots)):
                 yield from self._modules(start, asked)
                 for name in _WORD.findall(names):
                     yield from self._modules(start, (*asked, name.decode(errors="replace")))
-        for several in _IMPORT.findall(data):
+        for several in PLAIN.findall(data):
             for words in (one.split() for one in several.split(b",")):
                 for start in self._starts(own, 0):
                     yield from self._modules(start, _split(words[0]) if words else ())
