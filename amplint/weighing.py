@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from amplint.claims.autocast_queries import Asked
 from amplint.claims.caught import has_substitute
+from amplint.claims.mapped_inputs import comes_in_a_mapping
 from amplint.claims.seen_ways import only_got, only_through
 from amplint.claims.unmoved import behind_unmoved
 from amplint.finding import Severity
@@ -88,7 +89,8 @@ def by_ways_in(suspects: Suspects, facts: FileFacts, judging: Judging, followed:
                 doubts.NO_WAY_IN: nowhere(ways, suspect),
                 doubts.UNANSWERED: ways.unusable.unanswered(row),
                 doubts.FAILS_ANYHOW: old or ways.is_shut(row) or only_through(facts, suspect.span, ways.is_shut),
-                doubts.PASSED_BY_NONE: packaged and passed_by_none(ways, suspect),
+                doubts.PASSED_BY_NONE: comes_in_a_mapping(facts, suspect)
+                or (packaged and passed_by_none(ways, suspect)),
                 doubts.NOT_PASSED: lacking(row) or only_got(facts, suspect.span, lacking),
             }
             weighed.append((rule, suspect.doubted(*holding(held))))

@@ -96,6 +96,57 @@ def test_a_caller_has_to_be_seen(tmp_path: Path, files: dict[str, str], expected
     assert certainties(tmp_path, **files) == [expected]
 
 
+@pytest.mark.parametrize(
+    ("passed", "expected"),
+    [
+        ("self.encode(x) if x.ndim > 2 else x", "likely"),
+        ("self.encode(x) if x.ndim > 2 else x.float()", "likely"),
+        ("torch.relu(self.encode(x)) if x.ndim > 2 else torch.relu(self.known(x))", "possible"),
+        ("self.encode(x) + (torch.relu(self.known(x)) if x.ndim > 2 else self.encode(x))", "possible"),
+    ],
+)
+def test_low_precision_on_a_path_beside_one_that_nothing_is_known_of(
+    tmp_path: Path, passed: str, expected: str
+) -> None:
+    known = "self.known = known\n        self.codebook ="
+    model = MODEL.replace("(self, dim):", "(self, dim, known):").replace("self.codebook =", known)
+    assert certainties(tmp_path, model=model.format(passed=passed)) == [expected]
+
+
+BATCH = """\
+import torch
+from torch import nn
+
+
+class Codebook(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.project = nn.Linear(dim, dim)
+        self.register_buffer("codes", torch.randn(16, dim))
+
+    @torch.autocast("cuda", enabled=False)
+    def forward(self, x, n):
+        rows = {read}
+        return torch.einsum("bd,cd->bc", rows, self.codes)
+"""
+
+
+@pytest.mark.parametrize(
+    ("read", "codes"),
+    [
+        ("x['rows']", []),
+        ("torch.cat([x['rows'], x['more']], dim=-1)", []),
+        ("x[0]", ["AMP106"]),
+        ("x[n['rows']]", ["AMP106"]),
+        ("x", ["AMP106"]),
+    ],
+)
+def test_what_a_mapping_holds_comes_from_a_loader(tmp_path: Path, read: str, codes: list[str]) -> None:
+    path = tmp_path / "codebook.py"
+    path.write_text(BATCH.format(read=read))
+    assert [finding.code for finding in check_file(path, Options(RULES)).findings] == codes
+
+
 def in_one_file(passed: str) -> str:
     head, _, model = MODEL.format(passed=passed).partition("from .codebook import Codebook\n")
     assert CODEBOOK.startswith(head.rstrip())

@@ -95,5 +95,10 @@ def _brought_about(facts: FileFacts) -> Iterator[Failure]:
         there = found.elsewhere
         path, row = (there.filename, there.span.start.row) if there is not None else (event.path, found.node.lineno)
         for lane, strength in zip(found.lanes, found.strengths, strict=True):
-            if strength >= Strength.PATH:
+            if strength > Strength.PATH or (strength is Strength.PATH and not _is_open(found, lane)):
                 yield Failure(path, row, facts.scenarios[lane].name)
+
+
+def _is_open(found: Mismatch, lane: int) -> bool:
+    """Whether an operand has another dtype, which is unknown, on a path that nothing else is known of."""
+    return any(operand.value.dtypes[lane].open for operand in found.pair)
