@@ -28,6 +28,64 @@ from torch.nn.utils import clip_grad_norm_
 """
 
 CASES = {
+    "other code that gets the scaler": """
+        class Loop:
+            def __init__(self, model, optimizer):
+                self.model, self.optimizer = model, optimizer
+                self.scaler = GradScaler()
+
+            def train(self, x):
+                self.optimizer.zero_grad()
+                with autocast():
+                    loss = self.model(x).sum()
+                self.scaler.scale(loss).backward()
+                self.optimizer.unscale(scaler=self.scaler)
+                clip_grad_norm_(self.model.parameters(), 1.0)
+                self.optimizer.step(scaler=self.scaler)
+                self.scaler.update()
+    """,
+    "what only reads the scaler": """
+        class Loop:
+            def __init__(self, model, optimizer):
+                self.model, self.optimizer = model, optimizer
+                self.scaler = GradScaler()
+
+            def train(self, x):
+                self.optimizer.zero_grad()
+                with autocast():
+                    loss = self.model(x).sum()
+                self.scaler.scale(loss).backward()
+                print(self.scaler, isinstance(self.scaler, GradScaler))
+                clip_grad_norm_(self.model.parameters(), 1.0)  # AMP401
+                self.scaler.step(self.optimizer)
+                self.scaler.update()
+    """,
+    "a function of the file that gets the scaler": """
+        def clip(model, scaler):
+            clip_grad_norm_(model.parameters(), 1.0)  # AMP401
+            print(scaler)
+
+        def train(model, optimizer, x):
+            scaler = GradScaler()
+            optimizer.zero_grad()
+            with autocast():
+                loss = model(x).sum()
+            scaler.scale(loss).backward()
+            clip(model, scaler)
+            scaler.step(optimizer)
+            scaler.update()
+    """,
+    "an optimizer that is given a scaler": """
+        def train(model, make, x):
+            scaler = GradScaler()
+            optimizer = torch.optim.SGD(model.parameters()) if make is None else make(model)
+            optimizer.zero_grad()
+            with autocast():
+                loss = model(x).sum()
+            scaler.scale(loss).backward()
+            optimizer.step(scaler=scaler)
+            scaler.update()
+    """,
     "another object of that name": """
         def train(model, optimizer, scaler, loss):
             loss = scaler.transform(loss)

@@ -84,6 +84,9 @@ UNMOVED = (
     "((torch.ones(2, 4),) * 2)[1]",
     "torch.stack([torch.ones(4)] * x.shape[0])",
     "torch.from_numpy(self.gate.detach().cpu().numpy())",
+    "(x * torch.ones(2, 4))",
+    "torch.cat([x, torch.ones(2, 4)])",
+    "torch.einsum('i,pq->pqi', torch.ones(4), x)",
 )
 MOVED = (
     "torch.tensor(2.0)",
@@ -104,6 +107,7 @@ MOVED = (
     "self.gate[torch.arange(4)]",
     "(torch.arange(4, device=x.device) > 2)",
     "(x > torch.tensor(0.5))",
+    "x[torch.arange(2)]",
     "x",
 )
 

@@ -92,6 +92,8 @@ class Passed:
         self._project = project
         self._known: dict[int, list[tuple[Called | None, ast.Call]] | None] = {}
         """By ``id`` of a function, its calls."""
+        self._mentioned: dict[int, bool] = {}
+        """By ``id`` of a function or class, whether only places that lack an argument mention it."""
 
     def lack(self, file: Source, row: int, column: int | None = None) -> bool:
         """Whether a place is run only where a function, or the constructor of its object, gets an argument that none of
@@ -108,7 +110,21 @@ class Passed:
             method = next((f for f in functions(holder) if f.lineno <= row <= (f.end_lineno or row)), None)
             if isinstance(holder, ast.ClassDef) and method is not None and self._is_called_never(file, holder, method):
                 return True
+            if self._is_mentioned_never(file, holder):
+                return True
         return False
+
+    def _is_mentioned_never(self, file: Source, holder: Definition) -> bool:
+        """Whether all that mentions a function or class, but itself, is a place that lacks an argument."""
+        if id(holder) not in self._mentioned:
+            self._mentioned[id(holder)] = False
+            users = () if self._project.is_exported(file, holder.name) else self._project.users(file, holder.name) or ()
+            others = [(user, mention) for user, mention in users if mention.definition is not holder]
+            self._mentioned[id(holder)] = bool(others) and all(
+                mention.definition is not None and self.lack(user, mention.row, mention.column)
+                for user, mention in others
+            )
+        return self._mentioned[id(holder)]
 
     def settled(self, file: Source) -> Settled:
         """The parameters of the functions of a file that all calls of these leave at a constant, or pass that, one call

@@ -74,9 +74,7 @@ def result(frame: Frame, op: Op, operands: list[Operand]) -> bool | None:
 
 
 def _is_unknown(frame: Frame, operand: Operand) -> bool:
-    if operand.value.leaf:
-        return operand.value.host is None and not opens_a_region(frame)
-    return not any(lane.known for lane in operand.value.dtypes)
+    return operand.value.host is None and not (operand.value.leaf and opens_a_region(frame))
 
 
 def opens_a_region(frame: Frame) -> bool:

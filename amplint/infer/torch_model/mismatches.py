@@ -28,6 +28,7 @@ from amplint.infer.torch_model.provenance import (
     autocast_made,
     beside_its_own,
     came_with,
+    held_by_module,
     holds_nothing,
     is_upcast,
     made_in,
@@ -91,7 +92,8 @@ def check(
             record(frame, found)
             return (*found.lanes, *unmet)
     _note_callers(frame, node, op, operands)
-    return (*unmet, *_wide_parameters(frame, node, op, operands), *_complex_apart(frame, node, pairs))
+    apart = (*_complex_apart(frame, node, pairs), *_apart_in_float32(frame, node, pairs))
+    return (*unmet, *_wide_parameters(frame, node, op, operands), *apart)
 
 
 def record(frame: Frame, found: Mismatch) -> None:
@@ -239,6 +241,28 @@ def _are_complex_apart(pair: tuple[Operand, Operand], number: int) -> bool:
         return False
     left, right = (operand.value.dtypes[number] for operand in pair)
     return left.exact and right.exact and category(left.mask) == category(right.mask) == 3 and left.mask != right.mask
+
+
+def _apart_in_float32(frame: Frame, node: ast.expr | ast.stmt, pairs: list[tuple[Operand, Operand]]) -> tuple[int, ...]:
+    """Note operands that the code forces to differ in the float32 control too, as what it casts to float64 and a
+    layer's weight do: the scenarios in which nothing behind them is reached, if not all of a model is in float64, where
+    autocast makes no low precision. What a module holds in float64 may be converted with it."""
+    forced = [
+        (left, right)
+        for left, right in pairs
+        if strength(left.value.dtypes[0], right.value.dtypes[0]) is Strength.FORCED
+        and not (_may_be_none(left) or _may_be_none(right) or autocast_made(left, 0) or autocast_made(right, 0))
+        and not any(o.value.dtypes[0].mask & ~FLOAT32 and held_by_module(o, 0) for o in (left, right))
+    ]
+    lanes = tuple(
+        number
+        for number in range(1, frame.session.lanes)
+        if frame.live >> number & 1
+        and any(strength(a.value.dtypes[number], b.value.dtypes[number]) is Strength.FORCED for a, b in forced)
+    )
+    if lanes:
+        frame.refuse(node, lanes)
+    return lanes
 
 
 def _note_callers(frame: Frame, node: ast.expr | ast.stmt, op: Op, operands: list[Operand]) -> None:

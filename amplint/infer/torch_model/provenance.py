@@ -42,6 +42,12 @@ def was_added(operand: Operand, lane: int) -> bool:
     return any(o.made is Made.ADDED and o.dtypes[lane].mask == FLOAT32 for o in behind(operand))
 
 
+def held_by_module(operand: Operand, lane: int) -> bool:
+    """Whether an operand has its dtype of a parameter or buffer of a module."""
+    decided = deciding(operand.value.origin, lane, through_modules=False)
+    return decided is not None and decided.placed
+
+
 def never_converted(pair: tuple[Operand, Operand], lane: int) -> bool:
     """Whether one operand is what a caller passes in low precision, and the other a weight that is float32 though
     nothing asks for that, because what holds it is made outside of any module: in a scenario with half weights."""

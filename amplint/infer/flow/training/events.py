@@ -17,6 +17,8 @@ _CLIPPERS = ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm", "clip_grad
 _MANAGED_CLIPPERS = (*_CLIPPERS, "clip_gradients", "unscale_gradients")
 _BACKWARD_KEYWORDS = frozenset({"gradient", "retain_graph", "create_graph", "inputs"})
 _GRADIENT_CLIPPERS = frozenset({"clamp_", "clip_"})
+_READING = frozenset({"getattr", "hasattr", "id", "isinstance", "print", "repr", "str", "type"})
+"""Functions of Python that leave an object as it is."""
 _NORMS = ("torch.norm", "torch.linalg.norm", "torch.linalg.vector_norm")
 
 
@@ -38,6 +40,9 @@ class Events:
         return found
 
     def _event(self, call: ast.Call, scope: Scope) -> Event | None:
+        return self._step(call, scope) or self._handing(call, scope)
+
+    def _step(self, call: ast.Call, scope: Scope) -> Event | None:
         name = self._program.name(call.func)
         if name is not None and name.startswith("torch."):
             return self._of_torch(name, call, scope)
@@ -61,11 +66,27 @@ class Events:
             return Event(Step.CLIP, call, scope)
         if attribute == "norm" and of_gradient(receiver):
             return Event(Step.NORM, call, scope)
-        if attribute == "step" and self._roles.has(receiver, scope, Role.OPTIMIZER):
+        if attribute == "step" and self._roles.has(receiver, scope, Role.OPTIMIZER) and not self._handed(call, scope):
             return Event(Step.OPTIMIZER_STEP, call, scope, optimizer=self._program.place(receiver, scope))
         if attribute == "zero_grad":
             return Event(Step.ZERO_GRAD, call, scope, optimizer=self._program.place(receiver, scope))
         return None
+
+    def _handing(self, call: ast.Call, scope: Scope) -> Event | None:
+        """A call of what is not followed, which may do anything with a scaler that it gets."""
+        scaler = self._handed(call, scope)
+        if scaler is None or self._program.callee(call, scope) is not None or self._only_reads(call):
+            return None
+        return Event(Step.HANDED, call, scope, scaler)
+
+    def _handed(self, call: ast.Call, scope: Scope) -> Place | None:
+        given = (*call.args, *(keyword.value for keyword in call.keywords))
+        names = (value for value in given if isinstance(value, ast.Name | ast.Attribute))
+        return next((s for value in names if (s := self._roles.scaler(value, scope)) is not None), None)
+
+    def _only_reads(self, call: ast.Call) -> bool:
+        name = self._program.name(call.func)
+        return (name or "").startswith("torch.") or (isinstance(call.func, ast.Name) and call.func.id in _READING)
 
     def _of_torch(self, name: str, call: ast.Call, scope: Scope) -> Event | None:
         last = name.rpartition(".")[2]

@@ -30,6 +30,7 @@ class Step(str, Enum):
     UPDATE = "scaler.update"
     OPTIMIZER_STEP = "optimizer.step"
     ZERO_GRAD = "zero_grad"
+    HANDED = "a scaler is handed to other code"
 
 
 class Gradients(str, Enum):
@@ -39,7 +40,7 @@ class Gradients(str, Enum):
     NONE = "none, or used up"
     PLAIN = "those of the loss itself"
     SCALED = "those of the scaled loss"
-    UNSCALED = "divided by the scale again"
+    UNSCALED = "divided by the scale again, perhaps by other code that got the scaler"
     MANAGED = "those of a loss that Accelerate or Fabric may have scaled"
 
 
@@ -75,6 +76,10 @@ class State:
         if scaler is None:
             return (self,)
         idle = self.updated - {scaler}
+        if step is Step.HANDED:
+            unscaled, stepped = self._without(scaler)
+            left = Gradients.UNSCALED if self.gradients is Gradients.SCALED else self.gradients
+            return (replace(used, gradients=left, unscaled=unscaled, stepped=stepped, updated=idle, steps=frozenset()),)
         if step is Step.UNSCALE:
             left = self.gradients if self.gradients is Gradients.PLAIN else Gradients.UNSCALED
             return (replace(used, gradients=left, unscaled=self.unscaled | pair, updated=idle),)
@@ -82,12 +87,17 @@ class State:
             stepped, steps = self.stepped | pair, self.steps | {step}
             return (replace(used, gradients=Gradients.NONE, stepped=stepped, updated=idle, steps=steps),)
         if step is Step.UPDATE:
-            unscaled, stepped = (
-                frozenset(pair for pair in pairs if pair[0] != scaler) for pairs in (self.unscaled, self.stepped)
-            )
+            unscaled, stepped = self._without(scaler)
             updated = idle if event.sets_scale else self.updated | {scaler}
             return (replace(self, unscaled=unscaled, stepped=stepped, updated=updated, steps=frozenset()),)
         return (self,)
+
+    def _without(self, scaler: Place) -> tuple[frozenset[tuple[Place, Place]], frozenset[tuple[Place, Place]]]:
+        """``unscaled`` and ``stepped`` by other scalers than one."""
+        unscaled, stepped = (
+            frozenset(pair for pair in pairs if pair[0] != scaler) for pairs in (self.unscaled, self.stepped)
+        )
+        return unscaled, stepped
 
 
 @dataclass(frozen=True, slots=True, eq=False)
