@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
+from torch import nn
 
 from amplint.engine import Options, check_file
 from amplint.finding import Certainty
@@ -215,3 +216,35 @@ def build(frequencies: torch.Tensor):
 @pytest.mark.parametrize(("used", "found"), [("self.angles.to(x.dtype)", False), ("self.table(x)", True)])
 def test_a_module_is_built_outside_of_autocast(tmp_path: Path, used: str, found: bool) -> None:
     assert bool(certainties(tmp_path, TABLE.format(used=used))) is found
+
+
+ENERGY = """\
+class Energy(nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+        self.scale = nn.Parameter(torch.ones(4))
+
+    def forward(self, x):
+        basis = torch.eye(4, dtype=self.inner.precision, device=x.device)
+        return torch.einsum("ij,ej,i->", basis, {given}, self.scale)
+"""
+
+
+def test_autocast_makes_nothing_differ_from_float64(tmp_path: Path) -> None:
+    assert certainties(tmp_path, ENERGY.format(given="x.to(torch.float64)")) == []
+
+
+@pytest.mark.parametrize("precision", [torch.float32, torch.float64])
+def test_float64_is_refused_under_autocast_as_without(precision: torch.dtype) -> None:
+    module: dict[str, Any] = {}
+    exec(HEAD + ENERGY.format(given="x.to(torch.float64)"), module)
+    inner = nn.Identity()
+    inner.precision = precision  # type: ignore[assignment]
+    energy = module["Energy"](inner).to(precision)
+    for region in (nullcontext(), torch.autocast("cpu", dtype=torch.bfloat16)):
+        with (
+            region,
+            pytest.raises(RuntimeError, match="dtype|scalar type") if precision is torch.float32 else nullcontext(),
+        ):
+            energy(torch.ones(4, 4, dtype=precision))

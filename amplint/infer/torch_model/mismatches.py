@@ -11,7 +11,7 @@ from itertools import combinations, product
 from typing import TYPE_CHECKING
 
 from amplint.finding import Cause
-from amplint.infer.lattice.dtypes import BITS, BOOL, FLOAT32, INTEGERS, LOW, Symbol, category
+from amplint.infer.lattice.dtypes import BITS, BOOL, FLOAT32, FLOAT64, INTEGERS, LOW, Symbol, category
 from amplint.infer.lattice.joining import options_of
 from amplint.infer.lattice.strength import Strength, gradient_strength, strength
 from amplint.infer.lattice.values import Const, Number, Sequence, Tensor, Value
@@ -161,7 +161,8 @@ def _may_be_wide(frame: Frame, gradient: Operand, lane: int) -> bool:
 def compare(frame: Frame, left: Operand, right: Operand) -> dict[int, Strength]:
     """How surely two operands differ, by lane of the scenarios in which they do.
 
-    What also differs in the float32 control is no precision hazard, unless autocast made it. What meets a tensor of the
+    What also differs in the float32 control is no precision hazard, unless autocast made it. So it is of float64 beside
+    what autocast lowers, of whatever dtype that is without: it leaves float64 as it is. What meets a tensor of the
     host's memory lies there too, where the autocast of another device made nothing; in methods of modules, what they
     make on no device may follow the default one.
     """
@@ -173,6 +174,8 @@ def compare(frame: Frame, left: Operand, right: Operand) -> dict[int, Strength]:
         if not frame.live >> number & 1:
             continue
         if apart and (autocast_made(left, number) or autocast_made(right, number)):
+            continue
+        if frame.autocast[number].low and (a.mask == FLOAT64) is not (b.mask == FLOAT64):
             continue
         found = strength(a, b)
         if gradient is not None and frame.backward and left.value.gradient != right.value.gradient:
