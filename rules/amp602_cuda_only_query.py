@@ -36,8 +36,8 @@ class CudaOnlyQuery(Rule):
     (with its streams, for example) or is decorated with `custom_fwd(device_type="cuda")`; there AMP601 reports the
     deprecated query. Elsewhere this rule reports `torch.get_autocast_gpu_dtype()` instead of AMP601: torch 2.4
     deprecates it. Possible only: a query whose answer is nothing but a test, behind which no region of autocast is
-    opened and autocast is asked for no dtype; and one that is not deprecated in a project that opens CUDA's regions of
-    autocast and no others.
+    opened and autocast is asked for no dtype, also where a private function returns it; and one that is not deprecated
+    in a project that opens CUDA's regions of autocast and no others.
 
     Why it is bad
     -------------

@@ -245,6 +245,6 @@ def test_float64_is_refused_under_autocast_as_without(precision: torch.dtype) ->
     for region in (nullcontext(), torch.autocast("cpu", dtype=torch.bfloat16)):
         with (
             region,
-            pytest.raises(RuntimeError, match="dtype|scalar type") if precision is torch.float32 else nullcontext(),
+            pytest.raises(RuntimeError, match=r"dtype|scalar type") if precision is torch.float32 else nullcontext(),
         ):
             energy(torch.ones(4, 4, dtype=precision))

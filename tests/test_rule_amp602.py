@@ -295,6 +295,43 @@ def test_an_answer_is_a_hazard_where_it_may_decide_over_autocast(body: str, told
     assert [finding.certainty.value for finding in found] == expected
 
 
+RETURNED = """\
+import torch
+
+
+class Cell:
+    def _fits(self, x):
+        return {returned}
+
+    def forward(self, x):
+        {body}
+        return self.eager(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("returned", "body", "told"),
+    [
+        ("x.ndim == 3 and not torch.is_autocast_enabled()", "if self._fits(x): return self.fused(x)", False),
+        ("torch.is_autocast_enabled()", "if not self._fits(x): return self.fused(x)", False),
+        ("torch.is_autocast_enabled()", "on = self._fits(x)", True),
+        ("torch.is_autocast_enabled()", "x = self.fused(x, self._fits(x))", True),
+        ("torch.is_autocast_enabled()", "x = map(self._fits, x)", True),
+        ("torch.is_autocast_enabled()", "pass", True),
+        (
+            "torch.is_autocast_enabled()",
+            "if self._fits(x):\n            with torch.autocast('cpu', enabled=False): return self.fused(x)",
+            True,
+        ),
+    ],
+)
+def test_an_answer_that_a_private_function_returns_is_one_where_that_is_called(
+    returned: str, body: str, told: bool
+) -> None:
+    found = findings(RULE, RETURNED.format(returned=returned, body=body))
+    assert [finding.certainty.value for finding in found] == ["likely" if told else "possible"]
+
+
 class _Both(torch.nn.Module):
     def __init__(self) -> None:
         super().__init__()

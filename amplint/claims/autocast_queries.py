@@ -173,8 +173,7 @@ def _decorated_for_cuda(function: FunctionNode, around: Surroundings) -> bool:
 
 def _called_for_cuda(function: FunctionNode, facts: FileFacts, around: Surroundings, names: dict[int, str]) -> bool:
     """Whether the file calls a function, and only in regions of CUDA's autocast: it is their state that it asks for."""
-    named = nodes_of_kind(facts.source.tree, ast.Attribute, ast.Name)
-    uses = [node for node in named if (node.attr if isinstance(node, ast.Attribute) else node.id) == function.name]
+    uses = around.uses_of(function.name)
     return bool(uses) and all(_in_region_of_cuda(use, around, names) for use in uses)
 
 

@@ -10,7 +10,7 @@ from amplint.infer.syntax.control import goes_on
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from amplint.claims.surroundings import Surroundings
+    from amplint.claims.surroundings import FunctionNode, Surroundings
 
 _OF_AUTOCAST = ("autocast", "get_autocast_dtype", "get_autocast_gpu_dtype", "get_autocast_cpu_dtype")
 
@@ -19,9 +19,10 @@ def steers_autocast(query: ast.Call, around: Surroundings) -> bool:
     """Whether the answer may decide over a region of autocast, or over a dtype that is asked of autocast.
 
     It does not where it is only tested for, and neither stands behind the test: other code computes the same values
-    there, be it faster, and a cast to a dtype that is spelled out is meant for one device's autocast.
+    there, be it faster, and a cast to a dtype that is spelled out is meant for one device's autocast. So it is of a
+    function that returns the answer, alone or among other tests, for the file's own calls of it.
     """
-    return any(_leads_on(use, around) for use in _uses(query, around))
+    return any(_leads_on(use, around, frozenset()) for use in _uses(query, around))
 
 
 def _uses(query: ast.Call, around: Surroundings) -> list[ast.expr]:
@@ -36,8 +37,9 @@ def _uses(query: ast.Call, around: Surroundings) -> list[ast.expr]:
     return [query]
 
 
-def _leads_on(use: ast.expr, around: Surroundings) -> bool:
-    """Whether an answer is more than a test, or a test of what steers autocast."""
+def _leads_on(use: ast.expr, around: Surroundings, asked: frozenset[str]) -> bool:
+    """Whether an answer is more than a test, or a test of what steers autocast; ``asked``: the functions that return
+    it, by name."""
     child: ast.AST = use
     for ancestor in around.ancestors(use):
         if isinstance(ancestor, ast.UnaryOp) and isinstance(ancestor.op, ast.Not):
@@ -48,9 +50,23 @@ def _leads_on(use: ast.expr, around: Surroundings) -> bool:
             child = ancestor
         elif isinstance(ancestor, ast.If | ast.While | ast.IfExp) and child is ancestor.test:
             return any(_asks(node, around) for node in _behind(ancestor, around))
+        elif isinstance(ancestor, ast.Return):
+            return _called_for_more(around.function(use), around, asked)
         else:
             return not isinstance(ancestor, ast.Expr | ast.Assert)
     return True
+
+
+def _called_for_more(function: FunctionNode | None, around: Surroundings, asked: frozenset[str]) -> bool:
+    """Whether a function's answer may lead on where the file calls it, or is not seen to be called."""
+    if function is None or function.name in asked or not function.name.startswith("_"):
+        return True
+    uses = [node for node in around.uses_of(function.name) if not around.is_within(node, function)]
+    calls = [around.parent(node) for node in uses]
+    return not calls or any(
+        not isinstance(call, ast.Call) or call.func is not node or _leads_on(call, around, asked | {function.name})
+        for node, call in zip(uses, calls, strict=True)
+    )
 
 
 def _behind(test: ast.If | ast.While | ast.IfExp, around: Surroundings) -> Iterator[ast.AST]:

@@ -111,6 +111,11 @@ class Surroundings:
         name = self.torch_name(call.func)
         return name.rpartition(".")[2] if name else getattr(call.func, "attr", getattr(call.func, "id", ""))
 
+    def uses_of(self, name: str) -> list[ast.Name | ast.Attribute]:
+        """Where the file has a name, as it is or of an object."""
+        named = nodes_of_kind(self._tree, ast.Attribute, ast.Name)
+        return [node for node in named if (node.attr if isinstance(node, ast.Attribute) else node.id) == name]
+
     def is_dtype(self, node: ast.expr) -> bool:
         """Whether an expression is a dtype: torch's, a tensor's, or a variable that holds one or is used as one."""
         if isinstance(node, ast.Attribute) and node.attr in _OF_DTYPE:
