@@ -208,3 +208,13 @@ def test_a_conversion_reaches_objects_in_lists(tmp_path: Path, made: str, fits: 
     found = check_file(Source(tmp_path / "net.py", code.encode()), Options(RULES)).findings
     told = [f.span.start.row for f in found if "bf16-mixed-params" in f.scenarios]
     assert told == ([] if fits else [row for row, line in enumerate(code.splitlines(), 1) if "# expect" in line])
+
+
+@pytest.mark.parametrize("converted", ["a.to(x.device)", "a.half()", "a.to(x.device).half()"])
+def test_layers_that_hold_one_twice_are_followed_once(converted: str, tmp_path: Path) -> None:
+    twice = "".join("    a = nn.Sequential(a, a)\n" for _ in range(60))
+    path = tmp_path / "nets.py"
+    path.write_text(
+        f"{FILE}\n\ndef run(x):\n    a = nn.Sequential(nn.Linear(4, 4))\n{twice}    return {converted}(x)\n"
+    )
+    assert not check_file(path, Options(RULES)).failures

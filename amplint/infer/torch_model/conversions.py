@@ -73,12 +73,19 @@ def _move_attributes(frame: Frame, module: Instance, seen: set[int]) -> None:
 
 def _objects_in(value: Value) -> Iterator[Instance]:
     """The objects of the project's classes that a value is, or that the layers in it hold."""
-    pending = [value]
+    return (part for part in _parts(value) if isinstance(part, Instance))
+
+
+def _parts(value: Value) -> Iterator[Value]:
+    """A value, what it may be, and what the layers in it hold, each once: many layers may hold one."""
+    pending, seen = [value], set[int]()
     while pending:
         part = pending.pop()
-        if isinstance(part, Instance):
-            yield part
-        elif isinstance(part, Union):
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        yield part
+        if isinstance(part, Union):
             pending += part.options
         elif isinstance(part, Layer):
             pending += (*_children(part), *part.options.values())
@@ -95,9 +102,8 @@ def _children(layer: Layer) -> Iterator[Value]:
 
 def _is_left(layer: Layer) -> bool:
     """Whether a tensor of a layer, or of one inside it, was left in the host's memory."""
-    if any(isinstance(held, Tensor) and held.host for held in layer.tensors.values()):
-        return True
-    return any(isinstance(one, Layer) and _is_left(one) for one in (*_children(layer), *layer.options.values()))
+    held = (tensor for part in _parts(layer) if isinstance(part, Layer) for tensor in part.tensors.values())
+    return any(isinstance(tensor, Tensor) and tensor.host for tensor in held)
 
 
 def _anywhere(tensor: Tensor) -> Tensor:
