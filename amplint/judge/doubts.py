@@ -48,12 +48,12 @@ SWITCHED_OFF = _possible(
 )
 LEFT_OVER = _possible(
     "left-over",
-    f"{_OPERANDS} {_LOW_PRECISION} {_RUN}",
+    f"{_OPERANDS} {_LOW_PRECISION} {_RUN} AMP601",
     "Nothing in the project uses this function or class, or imports its file, though it uses others, or most of them.",
 )
 UNREACHED = _possible(
     "unreached",
-    "AMP401 AMP402 AMP601",
+    "AMP401 AMP402",
     "Nothing in the project uses this function or class, or imports its file, though most of its code is used.",
 )
 OTHER_DEVICE = _possible(
@@ -92,7 +92,7 @@ UNANSWERED = _possible(
 )
 NOT_PASSED = _possible(
     "not-passed",
-    f"{_OPERANDS} {_LOW_PRECISION} {_RUN}",
+    f"{_OPERANDS} {_LOW_PRECISION} {_RUN} AMP601",
     "It takes an argument, or an attribute, that nothing in the project gives.",
 )
 FAILS_ANYHOW = _possible(
