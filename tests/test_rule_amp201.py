@@ -93,3 +93,50 @@ def test_a_function_that_is_an_object_is_never_run() -> None:
     exec(code, names)
     with pytest.raises(RuntimeError, match="non-static forward"):
         names["product"](torch.ones(2, 2), torch.ones(2, 2))
+
+
+SCALED = """\
+import torch
+import torch.nn.functional as F
+
+
+def kernel(x):
+    return torch.ops.own.kernel(x)
+
+
+class Scaled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight, scale):
+        y = F.linear(x, weight)
+        ctx.save_for_backward(x, weight, y)
+        ctx.scale = scale
+        return {returned}
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, weight, y = ctx.saved_tensors
+        grad, x, weight = grad.to(y.dtype), x.to(y.dtype), weight.to(y.dtype)
+        scaled = ctx.scale * (grad @ weight)
+        return torch.addmm(grad @ weight, scaled, weight), grad.t() @ {with_}, {gradient}
+"""
+
+
+@pytest.mark.parametrize(
+    ("returned", "with_", "gradient", "codes"),
+    [
+        ("y * scale", "x", "None", []),
+        ("scale / y", "x", "None", []),
+        ("y * scale", "kernel(x)", "None", []),
+        ("y * scale", "x.float()", "None", ["AMP201", "AMP204"]),
+        ("y * scale", "x", "(grad * y).sum()", ["AMP201", "AMP204"]),
+        ("y * scale.view(-1)", "x", "None", ["AMP201", "AMP204"]),
+        ("y * scale + F.linear(x, scale)", "x", "None", ["AMP201", "AMP204"]),
+    ],
+)
+def test_what_has_no_gradient_and_is_only_multiplied_may_be_a_number(
+    returned: str, with_: str, gradient: str, codes: list[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "scaled.py"
+    path.write_text(SCALED.format(returned=returned, with_=with_, gradient=gradient))
+    rules = tuple(rule for rule in load_rules() if rule.code in ("AMP201", "AMP204"))
+    assert sorted({finding.code for finding in check_file(path, Options(rules)).findings}) == codes

@@ -39,6 +39,12 @@ def all_cast(operation: Sensitive) -> bool:
     return len(masks) == 1 and all(_is_cast(operand.value) for operand in operation.operands)
 
 
+def agree(operation: Sensitive) -> bool:
+    """Whether the operands of which something is known have one dtype, wherever they got it."""
+    known = (operand.value.dtypes for operand in operation.operands)
+    return len({dtypes for dtypes in known if any(lane.mask for lane in dtypes)}) == 1
+
+
 def _cast_alike(expressions: Sequence[ast.expr | None]) -> bool:
     """Whether one operand is as it is and all others are written as cast to its dtype: ``g @ w.to(g.dtype).t()``.
 

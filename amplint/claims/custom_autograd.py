@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from amplint.claims.by_hand import all_cast, by_hand
+from amplint.claims.by_hand import agree, all_cast, by_hand
 from amplint.claims.operands import short_name
 from amplint.claims.result_uses import is_only_compared
 from amplint.claims.surroundings import Surroundings
@@ -197,7 +197,9 @@ def suspect_at(facts: FileFacts, function: AutogradFunction, method: ast.Functio
     own = own or function.sensitive_forward
     causes = tuple(_cause(operation, function) for operation in own[:_SHOWN])
     backward = function.sensitive_backward
-    aligned = bool(backward) and all(by_hand(each) or all_cast(each) for each in backward)
+    cast = [each for each in backward if by_hand(each) or all_cast(each)]
+    mostly = bool(cast) and 2 * len(cast) >= len(backward)
+    aligned = mostly and all(each in cast or agree(each) for each in backward)
     unrounded = bool(backward) and not any(_gets_rounded(facts, function, each) for each in backward)
     standing = ASSUMED.doubted(*holding({doubts.CAST_BY_HAND: aligned, doubts.BACKWARD_UNROUNDED: unrounded}))
     place = Place(facts.path, facts.source.header_span(function.node))

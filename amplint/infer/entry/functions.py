@@ -31,7 +31,8 @@ from amplint.infer.names.definitions import Class, Function
 from amplint.infer.state.dispatch import evaluate
 from amplint.infer.state.frame import Frame
 from amplint.infer.state.function_facts import AutogradFunction, DecoratorFact, Sensitive
-from amplint.infer.syntax.bodies import nodes_below
+from amplint.infer.syntax.arithmetic import is_only_computed_with
+from amplint.infer.syntax.bodies import FunctionNode, nodes_below
 from amplint.infer.syntax.unchanging import replace
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def autograd_facts(top: Frame, cls: Class) -> AutogradFunction:
         if forward is not None:
             leading = leading_arguments(cls, "forward", context)
             arguments = argument_values(ambient, forward, skip=len(leading))
+            _forget_numbers(arguments, forward.node, len(leading), _node(cls, "backward"))
             result = apply_autograd(ambient, cls, arguments, context)
             if id(forward.node) not in session.ran:
                 run_function(ambient, forward, arguments.shifted(*((value, None) for value in leading)))
@@ -72,6 +74,30 @@ def autograd_facts(top: Frame, cls: Class) -> AutogradFunction:
         or any(_meets_another(session, operation) for operation in in_backward.sensitive.values()),
         settled=in_backward.settled,
     )
+
+
+def _forget_numbers(
+    arguments: Arguments, forward: FunctionNode, leading: int, backward: ast.FunctionDef | None
+) -> None:
+    """Take what may be a number for unknown: backward gives no gradient for it, and forward uses it in arithmetic alone,
+    or keeps it."""
+    spec = forward.args
+    parameters = [*spec.posonlyargs, *spec.args][leading:]
+    without = _without_gradient(backward) if backward is not None else frozenset()
+    for place in without & set(range(min(len(parameters), len(arguments.positional)))):
+        if is_only_computed_with(forward, parameters[place].arg):
+            arguments.positional[place] = UNKNOWN
+
+
+def _without_gradient(backward: ast.FunctionDef) -> frozenset[int]:
+    """The places of forward's arguments for which every ``return`` of backward has ``None``."""
+    returned = [node.value for node in nodes_below(backward) if isinstance(node, ast.Return)]
+    found = [
+        {place for place, each in enumerate(value.elts) if isinstance(each, ast.Constant) and each.value is None}
+        for value in returned
+        if isinstance(value, ast.Tuple) and not any(isinstance(each, ast.Starred) for each in value.elts)
+    ]
+    return frozenset(set.intersection(*found)) if found and len(found) == len(returned) else frozenset()
 
 
 @contextmanager
