@@ -79,7 +79,7 @@ def autograd_facts(top: Frame, cls: Class) -> AutogradFunction:
 def _forget_numbers(
     arguments: Arguments, forward: FunctionNode, leading: int, backward: ast.FunctionDef | None
 ) -> None:
-    """Take what may be a number for unknown: backward gives no gradient for it, and forward uses it in arithmetic alone,
+    """Take what may be a number for unknown: backward gives no gradient for it, and forward only computes with it,
     or keeps it."""
     spec = forward.args
     parameters = [*spec.posonlyargs, *spec.args][leading:]
