@@ -26,8 +26,8 @@ class UnparsableFile(Rule):
     ------------
     Reports a file that does not decode in its declared encoding, that Python cannot parse, or that is nested too
     deeply to be analysed. The other files are still checked. A template, where Python stops at `{{ name }}`,
-    `{% if %}`, `${name}`, `$name` or `<%`, is no Python and is not reported, and no more is a file in which macOS keeps
-    another's attributes. In a notebook each such cell is reported, and the other cells are checked.
+    `{% if %}`, `${name}`, `$name`, `$$`, `?1` or `<%`, is no Python and is not reported, and no more is a file in which
+    macOS keeps another's attributes. In a notebook each such cell is reported, and the other cells are checked.
 
     Why it is bad
     -------------
@@ -82,7 +82,7 @@ UNPARSABLE = UnparsableFile()
 _APPLE_DOUBLE = b"\x00\x05\x16\x07"
 """What the companion files begin with in which macOS keeps a file's attributes (RFC 1740): ``._model.py``."""
 
-_PLACEHOLDER = re.compile(r"\$\{?[^\W\d]|<%")
+_PLACEHOLDER = re.compile(r"\$\{?[^\W\d]|\$\$|\?\w|<%")
 """Where a template of ``string.Template``, Mako or the like is filled in; no Python, of any version, begins so."""
 
 

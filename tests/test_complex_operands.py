@@ -70,3 +70,26 @@ def test_a_conversion_leaves_complex_weights() -> None:
     module = torch.nn.Module()
     module.weight = torch.nn.Parameter(torch.zeros(2, dtype=torch.complex64))
     assert module.half().weight.dtype is torch.complex64
+
+
+HALF = """\
+import torch
+
+
+def spectrum(x: torch.Tensor, weight: torch.Tensor):
+    y = torch.fft.rfft(torch.mm(x, weight))
+    return torch.einsum({given})
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [("'bi,oi->bo', y, y", 1), ("'bi,bi->bi', y, y", 0), ("'bi->b', y", 0), ("'bi->ib', y", 0)],
+)
+def test_a_sum_of_one_operand_has_a_kernel(given: str, expected: int) -> None:
+    chosen = find_scenario("autocast-fp16")
+    assert chosen is not None
+    rules = tuple(rule for rule in load_rules() if rule.code == "AMP305")
+    source = Source(Path("/project/net.py"), HALF.format(given=given).encode())
+    options = Options(rules, (chosen,), "cuda", (2, 13), pedantic=True)
+    assert len([f for f in check_file(source, options).findings if "complex32" in f.message]) == expected
