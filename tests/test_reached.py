@@ -74,6 +74,39 @@ def test_what_is_mentioned_or_a_librarys_is_not_left(tmp_path: Path, files: dict
     assert doubts(tmp_path, files, code) == []
 
 
+@pytest.mark.parametrize(
+    ("more", "others", "expected"),
+    [
+        ("left = Left()", {}, ["left-over"]),
+        ("left: Left = Left()", {}, ["left-over"]),
+        ("left = Left()\nprint(left)", {}, []),
+        ("left = Left()\n__all__ = ['left']", {}, []),
+        ("left = Left()", {"all.py": "from . import layers\nlayers.left(1)\n"}, []),
+        ("left, right = Left(), 1", {}, []),
+        ("print(Left())", {}, []),
+    ],
+)
+def test_a_name_that_nothing_mentions_uses_nothing(
+    tmp_path: Path, more: str, others: dict[str, str], expected: list[str]
+) -> None:
+    files = {"parts.py": PARTS, "run.py": uses(FEWEST), "layers.py": f"{LEFT}\n{more}\n", **others}
+    assert doubts(tmp_path, files, "AMP102") == expected
+
+
+def test_where_less_is_reached_it_may_be_what_users_import(tmp_path: Path) -> None:
+    files = {"layers.py": LEFT + "\n\nclass Kept:\n    pass\n\nleft = Left()\n", "use.py": "from .layers import Kept\n"}
+    assert doubts(tmp_path, files, "AMP102") == []
+
+
+@pytest.mark.parametrize(
+    ("bound", "expected"),
+    [("", ["left-over"]), ("from .layers import Left\n", []), ("from .layers import *\n", []), ("Left = 1\n", [])],
+)
+def test_a_list_of_exports_hands_on_what_its_file_has(tmp_path: Path, bound: str, expected: list[str]) -> None:
+    files = {"parts.py": PARTS, "run.py": uses(FEWEST), "more.py": f"{bound}__all__ = ['Left', 'Right']\n"}
+    assert doubts(tmp_path, files, "AMP102") == expected
+
+
 def test_what_stands_beside_what_a_package_hands_out_is_left_where_most_is_reached(tmp_path: Path) -> None:
     files = {"layers.py": LEFT + "\n\nclass Kept:\n    pass\n", "__init__.py": "from .layers import Kept\n"}
     assert doubts(tmp_path / "small", files, "AMP102") == []

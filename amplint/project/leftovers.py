@@ -121,7 +121,7 @@ class Leftovers:
         plain = file.is_plain(definition, by_base=self._finds_by_base, reached=False) or (
             self.reaches_most and file.is_plain(definition, by_base=self._finds_by_base, reached=True)
         )
-        own = file.users(definition) if plain else None
+        own = file.users(definition, apart=self._unused(file, definition)) if plain else None
         found_otherwise = is_a_test(definition.name.encode()) or _is_named_in_texts(self._folder, definition.name)
         if own is None or found_otherwise:
             return None
@@ -130,6 +130,12 @@ class Leftovers:
             return None
         bases = file.bases(definition) if self._finds_by_base else []
         return [*((file, user) for user in (*own, *bases)), *others]
+
+    def _unused(self, file: File, definition: Definition) -> list[str]:
+        """The names that a file gives what it makes of a definition, and that nothing mentions, where the project
+        reaches most of what it defines."""
+        names = file.assigned_of(definition) if self.reaches_most else []
+        return [name for name in names if all(other is file for other in self._spelling(name) or (None,))]
 
     @kept
     def _finds_by_base(self) -> bool:

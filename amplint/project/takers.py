@@ -20,7 +20,7 @@ from amplint.project.files import parsed
 from amplint.project.mentions import definitions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator
     from pathlib import Path
 
     from amplint.project.mentions import Definition
@@ -129,10 +129,16 @@ class File:
         named = (self.found.get(base.id) for base in bases if isinstance(base, ast.Name))
         return [base for base in named if isinstance(base, ast.ClassDef)]
 
-    def users(self, definition: Definition) -> list[Definition] | None:
-        """The other definitions of the file that mention one; None where anything else in it does."""
+    def users(self, definition: Definition, apart: Container[str] = ()) -> list[Definition] | None:
+        """The other definitions of the file that mention one; None where anything else in it does, but for what assigns
+        a name of ``apart``."""
         mentioning = {id(s): s for s, _ in self._naming.get(definition.name, ()) if s is not definition}
-        return self._defining(s for s in mentioning.values() if not is_script(s))
+        return self._defining(s for s in mentioning.values() if not is_script(s) and _assigned(s) not in apart)
+
+    def assigned_of(self, definition: Definition) -> list[str]:
+        """The names that the file assigns, at its top, something that mentions a definition, and mentions nowhere."""
+        names = (_assigned(s) for s, _ in self._naming.get(definition.name, ()))
+        return [name for name in names if name is not None and len(self._naming.get(name, ())) == 1]
 
     def reaching(self, target: Definition) -> dict[str, list[Definition]] | None:
         """By name, a definition of the file and those that mention it, or one of these, with who mentions each; None
@@ -166,7 +172,15 @@ class File:
             for statement, node in named_so
             if not (own and isinstance(node, ast.Name) and node.id == name)
             and not (isinstance(node, ast.Attribute) and self._is_anothers(node, file))
+            and not (isinstance(node, ast.Constant) and _assigned(statement) == "__all__" and not self._binds(name))
         )
+
+    def _binds(self, name: str) -> bool:
+        """Whether the file defines, assigns or imports a name, or imports all that another one has."""
+        imported = {alias.asname or alias.name for alias in self._aliases}
+        assigned = (node for _, node in self._naming.get(name, ()) if isinstance(node, ast.Name))
+        stored = any(isinstance(node.ctx, ast.Store) for node in assigned)
+        return name in self.found or not imported.isdisjoint((name, ANY)) or stored
 
     def imports(self, file: File, name: str) -> bool:
         """Whether this file may import what another calls by a name."""
@@ -306,6 +320,12 @@ class File:
                     for name in _named(node):
                         found[name].append((statement, node))
         return found
+
+
+def _assigned(statement: ast.stmt) -> str | None:
+    """The one name that a statement assigns."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    return targets[0].id if len(targets) == 1 and isinstance(targets[0], ast.Name) else None
 
 
 def imported_from(statement: ast.ImportFrom, path: Path) -> Path | None:
