@@ -16,7 +16,7 @@ from torch import nn
 
 class Positions(nn.Module):
     def forward(self, x):
-        return torch.arange(4, dtype=torch.float32).expand_as(x)
+        return torch.arange(4, dtype=torch.float32, device=x.device).expand_as(x)
 """
 MODEL = """from torch import nn
 
@@ -48,7 +48,7 @@ def test_imports_start_at_the_root_of_the_project(tmp_path: Path, mark: str) -> 
 
 
 def test_what_is_nearer_is_taken(tmp_path: Path) -> None:
-    near = LAYERS.replace("torch.arange(4, dtype=torch.float32).expand_as(x)", "x")
+    near = LAYERS.replace("torch.arange(4, dtype=torch.float32, device=x.device).expand_as(x)", "x")
     assert not told(tmp_path, **{"setup.py": "", "programs/parts/layers.py": near})
 
 

@@ -61,7 +61,7 @@ def inferred(made: str, device: str = "cuda") -> tuple[str, ...] | None:
         ("torch.as_tensor(like.float())", "float16"),
         ("torch.as_tensor(like.float().cpu())", "float32"),
         ("torch.from_numpy(count).float().to(like)", "float16"),
-        ("torch.ones(count, count) * like.float()", "float16"),
+        ("torch.ones(count, count) * like.float()", "float32"),
     ],
 )
 def test_what_is_made_on_no_device_is_not_cast(made: str, dtype: str) -> None:

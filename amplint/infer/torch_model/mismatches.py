@@ -92,7 +92,7 @@ def check(
             record(frame, found)
             return (*found.lanes, *unmet)
     _note_callers(frame, node, op, operands)
-    apart = (*_complex_apart(frame, node, pairs), *_apart_in_float32(frame, node, pairs))
+    apart = (*_complex_apart(frame, node, pairs), *_beside_float64(frame, node, pairs))
     return (*unmet, *_wide_parameters(frame, node, op, operands), *apart)
 
 
@@ -246,20 +246,20 @@ def _are_complex_apart(pair: tuple[Operand, Operand], number: int) -> bool:
     return left.exact and right.exact and category(left.mask) == category(right.mask) == 3 and left.mask != right.mask
 
 
-def _apart_in_float32(frame: Frame, node: ast.expr | ast.stmt, pairs: list[tuple[Operand, Operand]]) -> tuple[int, ...]:
-    """Note operands that the code forces to differ in the float32 control too, as what it casts to float64 and a
-    layer's weight do: the scenarios in which nothing behind them is reached, if not all of a model is in float64, where
-    autocast makes no low precision. What a module holds in float64 may be converted with it."""
+def _beside_float64(frame: Frame, node: ast.expr | ast.stmt, pairs: list[tuple[Operand, Operand]]) -> tuple[int, ...]:
+    """Note float64, which the code casts to, beside what it forces to be something else in the float32 control too, as
+    a layer's weight: nothing behind them is reached, if not all of a model is in float64, where autocast makes no low
+    precision. What a module holds in float64 may be converted with it."""
     forced = [
         (left, right)
         for left, right in pairs
         if strength(left.value.dtypes[0], right.value.dtypes[0]) is Strength.FORCED
         and not (_may_be_none(left) or _may_be_none(right) or autocast_made(left, 0) or autocast_made(right, 0))
-        and not any(o.value.dtypes[0].mask & ~FLOAT32 and held_by_module(o, 0) for o in (left, right))
+        and any(o.value.dtypes[0].mask == FLOAT64 and not held_by_module(o, 0) for o in (left, right))
     ]
     lanes = tuple(
         number
-        for number in range(1, frame.session.lanes)
+        for number in range(frame.session.lanes)
         if frame.live >> number & 1
         and any(strength(a.value.dtypes[number], b.value.dtypes[number]) is Strength.FORCED for a, b in forced)
     )
