@@ -55,6 +55,10 @@ class Block{number}(nn.Module):
 def scaled_{number}(x, least=1e-8):
     with torch.cuda.amp.autocast():
         return x / (x.norm(dim=-1, keepdim=True) + least)
+
+
+if Block{number}(4).layer.in_features != 4:
+    raise ValueError
 """
 
 
