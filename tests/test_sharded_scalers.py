@@ -74,6 +74,28 @@ def test_told_of_a_plain_scaler() -> None:
     assert told(wrap="model = FSDP(model) if shards else model")
 
 
+OFFERED = """\
+
+
+def wrapped(model):
+    return FSDP(model)
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        (OFFERED, False),
+        (OFFERED + "\n\ndef start(model, x):\n    train(wrapped(model), x, 2)\n", True),
+        ("\n\nclass Trainer:\n" + OFFERED.replace("\n", "\n    ").rstrip() + "\n", True),
+        ("\n\nwhole = FSDP(torch.nn.Linear(4, 4))\n", True),
+    ],
+)
+def test_a_helper_that_nothing_calls_wraps_nothing(more: str, expected: bool) -> None:
+    found = findings(ScalerSequence(), TRAINING.format(wrap="pass", make=PLAIN) + more)
+    assert any("by its own shard" in finding.message for finding in found) is expected
+
+
 @pytest.mark.parametrize(
     "parts",
     [

@@ -39,9 +39,19 @@ def alone_beside_shards(facts: FileFacts, around: Surroundings) -> Iterator[tupl
         made = [thing.node for thing in some if thing.role is Role.SCALER and isinstance(thing.node, ast.Call)]
         if place not in stepping or len(made) != 1:
             continue
-        beside = next((call for call in wrapped if not _exclude_each_other(call, made[0], around)), None)
+        run = (call for call in wrapped if _is_run(call, made[0], around))
+        beside = next((call for call in run if not _exclude_each_other(call, made[0], around)), None)
         if beside is not None:
             yield made[0], beside
+
+
+def _is_run(call: ast.Call, made: ast.Call, around: Surroundings) -> bool:
+    """Whether a call stands outside of functions, in a method, where the scaler is made, or in a function that the file
+    itself mentions: a helper that it only offers wraps no model of its own."""
+    function = around.function(call)
+    if function in (None, around.function(made)) or isinstance(around.parent(function), ast.ClassDef):
+        return True
+    return any(not around.is_within(use, function) for use in around.uses_of(function.name))
 
 
 def _exclude_each_other(one: ast.AST, other: ast.AST, around: Surroundings) -> bool:
