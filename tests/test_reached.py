@@ -100,7 +100,14 @@ def test_where_less_is_reached_it_may_be_what_users_import(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("bound", "expected"),
-    [("", ["left-over"]), ("from .layers import Left\n", []), ("from .layers import *\n", []), ("Left = 1\n", [])],
+    [
+        ("", ["left-over"]),
+        ("from .layers import Left\n", []),
+        ("from .layers import *\n", []),
+        ("Left = 1\n", []),
+        ("def __getattr__(name):\n    return find(name)\n\n\n", []),
+        ("globals().update(found())\n", []),
+    ],
 )
 def test_a_list_of_exports_hands_on_what_its_file_has(tmp_path: Path, bound: str, expected: list[str]) -> None:
     files = {"parts.py": PARTS, "run.py": uses(FEWEST), "more.py": f"{bound}__all__ = ['Left', 'Right']\n"}

@@ -100,5 +100,5 @@ def _brought_about(facts: FileFacts) -> Iterator[Failure]:
 
 
 def _is_open(found: Mismatch, lane: int) -> bool:
-    """Whether an operand has another dtype, which is unknown, on a path that nothing else is known of."""
+    """Whether an operand may have other dtypes than those that are known: those of another path are not."""
     return any(operand.value.dtypes[lane].open for operand in found.pair)

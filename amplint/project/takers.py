@@ -176,11 +176,11 @@ class File:
         )
 
     def _binds(self, name: str) -> bool:
-        """Whether the file defines, assigns or imports a name, or imports all that another one has."""
+        """Whether the file defines, assigns or imports a name, or all that another one has, or finds it by its text."""
         imported = {alias.asname or alias.name for alias in self._aliases}
         assigned = (node for _, node in self._naming.get(name, ()) if isinstance(node, ast.Name))
         stored = any(isinstance(node.ctx, ast.Store) for node in assigned)
-        return name in self.found or not imported.isdisjoint((name, ANY)) or stored
+        return name in self.found or not imported.isdisjoint((name, ANY)) or stored or self.by_text
 
     def imports(self, file: File, name: str) -> bool:
         """Whether this file may import what another calls by a name."""
