@@ -48,12 +48,12 @@ SWITCHED_OFF = _possible(
 )
 LEFT_OVER = _possible(
     "left-over",
-    f"{_OPERANDS} {_LOW_PRECISION} {_RUN} AMP601",
+    f"{_OPERANDS} {_LOW_PRECISION} {_RUN}",
     "Nothing in the project uses this function or class, or imports its file, though it uses others, or most of them.",
 )
 UNREACHED = _possible(
     "unreached",
-    "AMP401 AMP402",
+    "AMP401 AMP402 AMP601",
     "Nothing in the project uses this function or class, or imports its file, though most of its code is used.",
 )
 OTHER_DEVICE = _possible(
