@@ -89,8 +89,8 @@ def by_ways_in(suspects: Suspects, facts: FileFacts, judging: Judging, followed:
                 doubts.NO_WAY_IN: nowhere(ways, suspect),
                 doubts.UNANSWERED: ways.unusable.unanswered(row),
                 doubts.FAILS_ANYHOW: old or ways.is_shut(row) or only_through(facts, suspect.span, ways.is_shut),
-                doubts.PASSED_BY_NONE: comes_in_a_mapping(facts, suspect)
-                or (packaged and passed_by_none(ways, suspect)),
+                doubts.PASSED_BY_NONE: (packaged or comes_in_a_mapping(facts, suspect))
+                and passed_by_none(ways, suspect),
                 doubts.NOT_PASSED: lacking(row) or only_got(facts, suspect.span, lacking),
             }
             weighed.append((rule, suspect.doubted(*holding(held))))

@@ -32,7 +32,7 @@ ABOUT = (
 
 
 def module(number: int, count: int) -> str:
-    """A file of a package of so many, with a finding, which uses another one."""
+    """A file of a package of so many, with a finding in what it runs, which uses another one."""
     other = (7 * number + 1) % count
     return f"""\
 import torch

@@ -10,6 +10,7 @@ import torch
 
 from amplint.engine import Options, check_file
 from amplint.infer.lattice.scenarios import find_scenario
+from amplint.infer.torch_model.complex_products import lacks_complex_half
 from amplint.plugins import load_rules
 from amplint.source import Source
 
@@ -87,6 +88,7 @@ def spectrum(x: torch.Tensor, weight: torch.Tensor):
     [("'bi,oi->bo', y, y", 1), ("'bi,bi->bi', y, y", 0), ("'bi->b', y", 0), ("'bi->ib', y", 0)],
 )
 def test_a_sum_of_one_operand_has_a_kernel(given: str, expected: int) -> None:
+    assert not lacks_complex_half("torch.sum", {}, "cuda")
     chosen = find_scenario("autocast-fp16")
     assert chosen is not None
     rules = tuple(rule for rule in load_rules() if rule.code == "AMP305")

@@ -113,22 +113,7 @@ def test_low_precision_on_a_path_beside_one_that_nothing_is_known_of(
     assert certainties(tmp_path, model=model.format(passed=passed)) == [expected]
 
 
-BATCH = """\
-import torch
-from torch import nn
-
-
-class Codebook(nn.Module):
-    def __init__(self, dim):
-        super().__init__()
-        self.project = nn.Linear(dim, dim)
-        self.register_buffer("codes", torch.randn(16, dim))
-
-    @torch.autocast("cuda", enabled=False)
-    def forward(self, x, n):
-        rows = {read}
-        return torch.einsum("bd,cd->bc", rows, self.codes)
-"""
+BATCH = CODEBOOK.replace("(self, x):", "(self, x, n):").replace("x, self.codes", "{read}, self.codes")
 
 
 @pytest.mark.parametrize(
@@ -145,6 +130,37 @@ def test_what_a_mapping_holds_comes_from_a_loader(tmp_path: Path, read: str, cod
     path = tmp_path / "codebook.py"
     path.write_text(BATCH.format(read=read))
     assert [finding.code for finding in check_file(path, Options(RULES)).findings] == codes
+
+
+@pytest.mark.parametrize(
+    ("passed", "expected"), [("{{'rows': x}}", "possible"), ("{{'rows': self.encode(x)}}", "likely")]
+)
+def test_who_is_seen_to_put_low_precision_into_a_mapping_passes_it(tmp_path: Path, passed: str, expected: str) -> None:
+    codebook = CODEBOOK.replace("x, self.codes", "x['rows'], self.codes")
+    assert certainties(tmp_path, codebook=codebook, model=MODEL.format(passed=passed.format())) == [expected]
+
+
+HALVED = """\
+import torch
+from torch import nn
+
+
+class Codebook(nn.Module):
+    \"""Takes rows in any dtype.\"""
+    def __init__(self, dim):
+        super().__init__()
+        self.project = nn.Linear(dim, dim)
+
+    def forward(self, x):
+        with torch.autocast("cuda", enabled=False):
+            rows = x if x.ndim > 2 else x.float()
+            return self.project(rows)
+"""
+
+
+@pytest.mark.parametrize(("passed", "expected"), [("x.float()", "possible"), ("self.encode(x)", "likely")])
+def test_float32_that_half_weights_refuse_is_no_low_precision(tmp_path: Path, passed: str, expected: str) -> None:
+    assert certainties(tmp_path, codebook=HALVED, model=MODEL.format(passed=passed)) == [expected]
 
 
 def in_one_file(passed: str) -> str:

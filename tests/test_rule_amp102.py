@@ -235,13 +235,17 @@ def test_autocast_makes_nothing_differ_from_float64(tmp_path: Path) -> None:
     assert certainties(tmp_path, ENERGY.format(given="x.to(torch.float64)")) == []
 
 
+class _Held(nn.Identity):
+    def __init__(self, precision: torch.dtype) -> None:
+        super().__init__()
+        self.precision = precision
+
+
 @pytest.mark.parametrize("precision", [torch.float32, torch.float64])
 def test_float64_is_refused_under_autocast_as_without(precision: torch.dtype) -> None:
     module: dict[str, Any] = {}
     exec(HEAD + ENERGY.format(given="x.to(torch.float64)"), module)
-    inner = nn.Identity()
-    inner.precision = precision  # type: ignore[assignment]
-    energy = module["Energy"](inner).to(precision)
+    energy = module["Energy"](_Held(precision)).to(precision)
     for region in (nullcontext(), torch.autocast("cpu", dtype=torch.bfloat16)):
         with (
             region,

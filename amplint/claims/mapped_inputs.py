@@ -1,4 +1,4 @@
-"""What a caller passes under a name in a mapping, as a batch is passed: a data loader made it, no autocast."""
+"""What a caller passes under a name in a mapping, as a batch is passed: mostly a data loader made it, no autocast."""
 
 from __future__ import annotations
 

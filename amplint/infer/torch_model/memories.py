@@ -65,7 +65,7 @@ def result(frame: Frame, op: Op, operands: list[Operand]) -> bool | None:
     the constructor of a module its parameters have not been moved yet.
     """
     there = any(o.value.host and o.value.dim == 1 for o in operands)
-    if on_host(operands) or (there and all(o.value.host or _is_unknown(frame, o) for o in operands)):
+    if on_host(operands) or (there and all(o.value.host or _may_lie_there(frame, o) for o in operands)):
         return True
     if there or frame.making or frame.constructing is not None:
         return None
@@ -73,7 +73,8 @@ def result(frame: Frame, op: Op, operands: list[Operand]) -> bool | None:
     return False if any(o.value.host is False for o in deciding) else None
 
 
-def _is_unknown(frame: Frame, operand: Operand) -> bool:
+def _may_lie_there(frame: Frame, operand: Operand) -> bool:
+    """Whether nobody knows where an operand lies, so that it lies where the others do, or nothing runs."""
     return operand.value.host is None and not (operand.value.leaf and opens_a_region(frame))
 
 
