@@ -32,7 +32,8 @@ class UncastAutocastExit(Rule):
     holds the operation. Also, as a warning, arithmetic of which one side is cast to float32 there, while of the other
     something is computed in the dtype that it came in. Possible only: an operand that a caller may pass, in whose place
     there is a number, or something unknown, where none does; and one that is low precision where a caller passes that,
-    which nothing in the project is surely seen to, or which it reads from a mapping, as from a batch.
+    which nothing in the project is surely seen to; outside of packages, only what is read from a mapping, as from a
+    batch.
 
     Why it is bad
     -------------
