@@ -139,6 +139,9 @@ def test_a_checkout_may_be_part_of_a_distribution(tmp_path: Path) -> None:
         {"own/__init__.py": "import torch\n\nrfft = torch.rfft\n"},
         {"own/__init__.py": "from collections import OrderedDict, Iterable\n"},
         {"own/__init__.py": "import collections\n\nKINDS = (list, collections.Iterable)\n"},
+        {"own/__init__.py": "from torchvision.models.vgg import model_urls, vgg16\n"},
+        {"own/__init__.py": "from torchvision.transforms.functional_tensor import rgb_to_grayscale\n"},
+        {"own/__init__.py": "import torchaudio\n\nKINDS = torchaudio.list_audio_backends()\n"},
     ],
 )
 def test_what_a_package_imports_raises(tmp_path: Path, others: dict[str, str]) -> None:
@@ -163,10 +166,20 @@ def test_what_a_package_imports_raises(tmp_path: Path, others: dict[str, str]) -
         {"own/__init__.py": "import collections\n\nKINDS = (collections.OrderedDict, collections.Counter)\n"},
         {"own/__init__.py": "import collections\n\ncollections.Iterable = None\nKINDS = [collections.Iterable]\n"},
         {"own/__init__.py": "try:\n    from collections import Iterable\nexcept ImportError:\n    Iterable = None\n"},
+        {"own/__init__.py": "from torchvision.models.vgg import vgg16\n"},
+        {"own/__init__.py": "try:\n    from torchvision.models.vgg import model_urls\nexcept ImportError:\n    pass\n"},
+        {"own/__init__.py": "from torchvision.models import vgg\n\nvgg.model_urls = {}\nURLS = vgg.model_urls\n"},
     ],
 )
 def test_what_a_package_imports_may_be_there(tmp_path: Path, others: dict[str, str]) -> None:
     assert doubts(project(tmp_path, "", {"own/own_parts.py": PARTS, **others})) == []
+
+
+@pytest.mark.parametrize(("torch", "expected"), [("torch", ["not-importable"]), ("torch<2.0", [])])
+def test_an_old_release_of_torch_comes_with_an_old_torchvision(tmp_path: Path, torch: str, expected: list[str]) -> None:
+    imports = "from torchvision.models.vgg import model_urls\n"
+    others = {"own/__init__.py": imports, "requirements.txt": f"{torch}\n"}
+    assert doubts(project(tmp_path, "", others)) == expected
 
 
 @pytest.mark.parametrize(("torch", "expected"), [("torch", ["not-importable"]), ("torch<2.9", [])])

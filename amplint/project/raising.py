@@ -1,5 +1,6 @@
 """What raises in a file whatever the precision: names that nothing binds, what torch's modules do not hold, nor
-``collections`` since Python 3.10, functions of torch that only raise, and keywords that its schedulers do not take."""
+torchvision's and torchaudio's any more, nor ``collections`` since Python 3.10, functions of torch that only raise, and
+keywords that its schedulers do not take."""
 
 from __future__ import annotations
 
@@ -15,8 +16,9 @@ from amplint.data import read_table
 from amplint.distributions import distribution_of
 from amplint.infer.syntax.bodies import nodes_below
 from amplint.infer.syntax.by_kind import nodes_of_kind
-from amplint.infer.syntax.references import references, unbound
+from amplint.infer.syntax.references import of_companions, references, unbound
 from amplint.infer.syntax.surely import evaluated, parts, transparent
+from amplint.infer.torch_model.companion_names import gone
 from amplint.infer.torch_model.torch_names import missing, only_raises, refuses
 
 if TYPE_CHECKING:
@@ -66,6 +68,7 @@ def _is_packaged(source: Source) -> bool:
 def _raising(tree: ast.Module, packaged: bool, release: Release) -> dict[int, Raised]:
     found = {id(node): Raised(NameError, node.id) for node in _unbound(tree)} if packaged else {}
     found |= _from_collections(tree) if _is_without_them(release) else {}
+    found |= _of_companions(tree, release)
     asked = [reference for reference in references(tree) if missing(reference.name, release) is not None]
     given = _given_to_torch(tree) if asked else frozenset()
     for reference in asked:
@@ -78,6 +81,21 @@ def _raising(tree: ast.Module, packaged: bool, release: Release) -> dict[int, Ra
         elif isinstance(getattr(reference.node, "ctx", None), ast.Load):
             found[id(reference.node)] = Raised(AttributeError, name)
     return found | _removed(tree, release)
+
+
+def _of_companions(tree: ast.Module, release: Release) -> dict[int, Raised]:
+    """The imports and dotted names of what torchvision and torchaudio do not hold any more, by ``id``."""
+    found: dict[int, Raised] = {}
+    asked = [(reference, gone(reference.name, release)) for reference in of_companions(tree)]
+    given = {node.attr for node in nodes_of_kind(tree, ast.Attribute) if not isinstance(node.ctx, ast.Load)}
+    for reference, name in asked:
+        if name is None or name in given:
+            continue
+        if reference.statement is not None:
+            found[id(reference.statement)] = Raised(ImportError, name)
+        elif isinstance(getattr(reference.node, "ctx", None), ast.Load):
+            found[id(reference.node)] = Raised(AttributeError, name)
+    return found
 
 
 def _removed(tree: ast.Module, release: Release) -> dict[int, Raised]:

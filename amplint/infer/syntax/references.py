@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 ImportStatement = ast.Import | ast.ImportFrom
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
+_TORCH, _COMPANIONS = "torch", frozenset(("torchaudio", "torchvision"))
+_FOLLOWED = _COMPANIONS | {_TORCH}
+"""The packages whose names are told from others."""
 _OTHER, _NONE = "", "None"
 """What a name is bound to when that is not a torch object."""
 
@@ -80,6 +83,8 @@ class _Scope:
         if owner is None:
             return []
         targets = owner.targets[name]
+        if any(_root(target) in _COMPANIONS for target in targets):
+            return []
         imports = [(alias, _bound(alias, full)) for local, alias, full, _ in owner.imports if local == name]
         imports.sort(key=lambda choice: (choice[0].lineno, choice[0].col_offset))
         return imports if len(targets) > 1 and targets == {target for _, target in imports} else []
@@ -112,9 +117,20 @@ class _Use:
 @once_for_each_node
 def references(tree: ast.Module) -> tuple[Reference, ...]:
     """Every name or dotted name in the file that its imports resolve to a torch object, in source order."""
-    walk = _walked(tree)
-    if not walk.torch_imported:
+    if not _walked(tree).torch_imported:
         return ()
+    return tuple(found for found in _resolved(tree) if _root(found.name) == _TORCH)
+
+
+@once_for_each_node
+def of_companions(tree: ast.Module) -> tuple[Reference, ...]:
+    """The same of what is torchvision's or torchaudio's."""
+    return tuple(found for found in _resolved(tree) if _root(found.name) in _COMPANIONS)
+
+
+@lru_cache(maxsize=2)
+def _resolved(tree: ast.Module) -> tuple[Reference, ...]:
+    walk = _walked(tree)
     found: list[Reference] = []
     for use in walk.uses:
         target = use.scope.resolve(use.root)
@@ -251,13 +267,14 @@ class _Walk:
                 local, name = alias.asname or alias.name.partition(".")[0], alias.name
             else:
                 local, name = alias.asname or alias.name, f"{node.module}.{alias.name}" if not node.level else _OTHER
-            if not (name == "torch" or name.startswith("torch.")):
+            root = _root(name)
+            if root not in _FOLLOWED:
                 name = _OTHER
             if alias.name == "*":
                 continue
             scope.bind(local, _bound(alias, name) if name else _OTHER)
             if name:
-                self.torch_imported = True
+                self.torch_imported = self.torch_imported or root == _TORCH
                 if not scope.imports:
                     self.importing.append(scope)
                 scope.imports.append((local, alias, name, node))
@@ -341,6 +358,10 @@ class _Walk:
         if name:
             scope.bind(name)
         self._push(ast.iter_child_nodes(node), scope)
+
+
+def _root(name: str) -> str:
+    return name.partition(".")[0]
 
 
 def _is_none(node: ast.expr) -> bool:
