@@ -1,4 +1,4 @@
-"""A private function that its file calls on branches alone which are never taken is not run."""
+"""A function or class that its file uses on branches alone which are never taken is not run."""
 
 from __future__ import annotations
 
@@ -72,15 +72,60 @@ def test_what_a_branch_that_is_never_taken_calls_is_not_told(tmp_path: Path) -> 
             "return torch.mm(a, b)\n\ndef _ch",
             "return later(a, b)\n\ndef later(a, b): return _own(1).apply(a, b)\n\ndef _ch",
         ),
-        ("def _own(", "def own("),
+        ("def _own(", "@torch.jit.ignore\ndef _own("),
         ("    return Product\n", "    return Product\n\nTABLE = [_own]\n"),
     ],
 )
 def test_what_may_be_called_is_told(tmp_path: Path, old: str, new: str) -> None:
     kernel = KERNEL.replace(old, new)
     assert kernel != KERNEL
-    kernel = kernel.replace(" _own(", " own(") if new == "def own(" else kernel
     assert _codes(tmp_path, kernel) == {"AMP201", "AMP204"}
+
+
+MODULE = KERNEL.replace(" _own(", " kernel(")
+FUNCTION = """
+import torch
+
+def product(a, b):
+    if torch.__version__.startswith("1.7."):
+        return Product.apply(a, b)
+    return torch.mm(a, b)
+
+class Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a, b):
+        ctx.save_for_backward(a, b)
+        return torch.mm(a, b)
+
+    @staticmethod
+    def backward(ctx, grad):
+        a, b = ctx.saved_tensors
+        return torch.mm(grad, b.t()), torch.mm(a.t(), grad)
+"""
+
+
+@pytest.mark.parametrize(("text", "line"), [(MODULE, "kernel.product(1, 2)"), (FUNCTION, "kernel.product(1, 2)")])
+def test_a_function_that_its_file_alone_applies_and_never_does_is_not_told(
+    tmp_path: Path, text: str, line: str
+) -> None:
+    """Also where the module around it has its name."""
+    assert _codes(tmp_path, text, line) == set()
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (MODULE, "kernel.kernel(True).apply(1, 2)"),
+        (MODULE, "kernel.product(kernel.unheard_of, 2)"),
+        (MODULE, "kernel.product(kernel, 2)"),
+        (FUNCTION, "kernel.Product.apply(1, 2)"),
+        (FUNCTION.replace("class Product", "apply = Product.apply\n\nclass Product"), "pass"),
+        (FUNCTION.replace('"1.7."', '"2."'), "pass"),
+        (FUNCTION.replace("Product.apply(a, b)\n    return", "None\n    return"), "pass"),
+    ],
+)
+def test_a_function_that_may_be_applied_is_told(tmp_path: Path, text: str, line: str) -> None:
+    assert _codes(tmp_path, text, line) == {"AMP201", "AMP204"}
 
 
 @pytest.mark.parametrize("line", ["kernel.enabled = True", "kernel._own(True).apply(1, 2)"])

@@ -361,6 +361,18 @@ def has_another(tree: ast.Module, path: Path, file: Path, name: str) -> bool:
     return bool(modules) and all(module not in (None, file) and _defines(module, name) for module in modules)
 
 
+def takes_from_module(tree: ast.Module, name: str, module: ast.Module) -> bool:
+    """Whether a file means a module by a name that something in the module has too: it takes of what it calls so only
+    what the module defines."""
+    attributes = nodes_of_kind(tree, ast.Attribute)
+    if any(node.attr == name for node in attributes):
+        return False
+    taken = {id(node.value): node.attr for node in attributes}
+    asked = [taken.get(id(node)) for node in nodes_of_kind(tree, ast.Name) if node.id == name]
+    stored = {node.id for node in nodes_of_kind(module, ast.Name) if isinstance(node.ctx, ast.Store)}
+    return bool(asked) and (stored | definitions(module).keys()).issuperset(asked)
+
+
 def _defines(path: Path | None, name: str) -> bool:
     source = parsed(path) if path is not None else None
     return source is not None and name in definitions(source.tree)

@@ -1,9 +1,10 @@
-"""Private functions that only their own file calls, each time on a branch that the inference found is never taken."""
+"""Functions and classes that only their own file uses, on branches that the inference found are never taken."""
 
 from __future__ import annotations
 
 import ast
 from functools import lru_cache
+from types import NoneType
 from typing import TYPE_CHECKING
 
 from amplint.infer.lattice.assumptions import Settled
@@ -19,17 +20,19 @@ if TYPE_CHECKING:
 
 
 def is_uncalled(ways: Ways, facts: FileFacts, judging: Judging, row: int) -> bool:
-    """Whether a line stands in such a function.
+    """Whether a line stands in such a function or class, which no package hands on.
 
-    All that mentions it, but itself, calls it, in a function that was followed to its end, also where the constants
-    that another file sets may have any value.
+    All that mentions it, but itself, calls or applies it, in a function that was followed to its end, also where the
+    constants that another file sets may have any value.
     """
     target = ways.target(row)
-    if not isinstance(target, ast.FunctionDef) or not _is_private(target) or not _is_never_called(facts, target):
+    if isinstance(target, (ast.AsyncFunctionDef, NoneType)) or target.decorator_list:
+        return False
+    if not _is_never_called(facts, target):
         return False
     users = ways.users(facts.source, target.name)
-    others = [(file, mention) for file, mention in users or () if mention.definition is not target]
-    if not others or any(file.path != facts.path or not mention.called for file, mention in others):
+    others = [file for file, mention in users or () if mention.definition is not target]
+    if not others or any(file.path != facts.path for file in others) or ways.is_exported(facts.source, target.name):
         return False
     given = frozenset(filter(ways.is_given, constants(facts.source.tree)))
     return not given or _is_never_called(_with_open(facts, judging, given), target)
@@ -41,27 +44,38 @@ def _with_open(facts: FileFacts, judging: Judging, given: frozenset[str]) -> Fil
     return judging.facts_where(Settled(given=given), facts.source)
 
 
-def _is_never_called(facts: FileFacts, target: ast.FunctionDef) -> bool:
-    """Whether all calls of a function stand in others that were followed, and none was seen to be made."""
+@lru_cache(maxsize=8)
+def _is_never_called(facts: FileFacts, target: Definition) -> bool:
+    """Whether all uses of a function or class stand in functions that were followed, and none was seen to be made."""
     inside = range(target.lineno, (target.end_lineno or target.lineno) + 1)
-    if any(caller not in inside for caller in facts.callers.get(target.lineno, ())):
+    users = _users(facts.source.tree, target)
+    if not users or any(user is None or not _is_followed(facts, user) for _, user in users):
         return False
-    callers = _callers(facts.source.tree, target)
-    return all(caller is not None and _is_followed(facts, caller) for caller in callers)
+    called = {_called(target, use) for use, _ in users}
+    return None not in called and all(
+        caller in inside for function in called if function for caller in facts.callers.get(function.lineno, ())
+    )
 
 
-def _is_private(function: ast.FunctionDef) -> bool:
-    return function.name.startswith("_") and not function.name.endswith("__") and not function.decorator_list
-
-
-def _callers(tree: ast.Module, target: Definition) -> list[ast.AST | None]:
-    """The innermost function around each call of a function, None for none; its own calls of itself left out."""
+def _users(tree: ast.Module, target: Definition) -> list[tuple[ast.expr | None, ast.AST | None]]:
+    """What is called at each mention of a function or class, ``x`` or ``x.apply``, None where nothing is, and the
+    innermost function around it; its own mentions of itself left out."""
     own = {id(node) for node in nodes_below(target)}
-    calls = {id(n) for n in nodes_of_kind(tree, ast.Call) if getattr(n.func, "id", "") == target.name} - own
+    named = {id(n): n for n in nodes_of_kind(tree, ast.Name) if n.id == target.name and id(n) not in own}
+    calls = {id(n.func): n.func for n in nodes_of_kind(tree, ast.Call)}
+    called = {id(f.value if isinstance(f, ast.Attribute) and f.attr == "apply" else f): f for f in calls.values()}
     around: dict[int, ast.AST] = {}
     for function in nodes_of_kind(tree, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda):
-        around.update((id(node), function) for node in nodes_below(function) if id(node) in calls)
-    return [around.get(call) for call in calls]
+        around.update((id(node), function) for node in nodes_below(function) if id(node) in named)
+    return [(called.get(name), around.get(name)) for name in named]
+
+
+def _called(target: Definition, use: ast.expr | None) -> ast.FunctionDef | None:
+    """The function that runs where a function or class is used, None where that is not known."""
+    if not isinstance(target, ast.ClassDef):
+        return target if isinstance(target, ast.FunctionDef) and isinstance(use, ast.Name) else None
+    name = "__init__" if isinstance(use, ast.Name) else "forward" if use is not None else ""
+    return next((s for s in target.body if isinstance(s, ast.FunctionDef) and s.name == name), None)
 
 
 def _is_followed(facts: FileFacts, function: ast.AST) -> bool:

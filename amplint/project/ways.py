@@ -39,7 +39,7 @@ from amplint.project.mentions import (
 )
 from amplint.project.passed import Passed
 from amplint.project.scopes import is_installed, scope_of
-from amplint.project.takers import has_another
+from amplint.project.takers import has_another, takes_from_module
 from amplint.project.unusable import Unusable, gives, sets
 
 if TYPE_CHECKING:
@@ -253,7 +253,9 @@ class Ways:
 
     def _means_another(self, user: Source, file: Source, name: str) -> bool:
         """Whether what a file mentions by a name is its own, or that of a third file."""
-        return name in definitions(user.tree) or has_another(user.tree, user.path, file.path, name)
+        if name in definitions(user.tree) or has_another(user.tree, user.path, file.path, name):
+            return True
+        return file.path.stem == name and takes_from_module(user.tree, name, file.tree)
 
     def is_exported(self, file: Source, name: str) -> bool:
         """Whether the ``__init__`` of a package takes a name of a file, or all of them, for others to use."""
