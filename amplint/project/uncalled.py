@@ -1,4 +1,4 @@
-"""Functions and classes that only their own file uses, on branches that the inference found are never taken."""
+"""Functions that only their own file calls or applies, on branches that the inference found are never taken."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def is_uncalled(ways: Ways, facts: FileFacts, judging: Judging, row: int) -> bool:
-    """Whether a line stands in such a function or class, which no package hands on.
+    """Whether a line stands in such a function or autograd Function, which no package hands on.
 
     All that mentions it, but itself, calls or applies it, in a function that was followed to its end, also where the
     constants that another file sets may have any value.
@@ -74,8 +74,8 @@ def _called(target: Definition, use: ast.expr | None) -> ast.FunctionDef | None:
     """The function that runs where a function or class is used, None where that is not known."""
     if not isinstance(target, ast.ClassDef):
         return target if isinstance(target, ast.FunctionDef) and isinstance(use, ast.Name) else None
-    name = "__init__" if isinstance(use, ast.Name) else "forward" if use is not None else ""
-    return next((s for s in target.body if isinstance(s, ast.FunctionDef) and s.name == name), None)
+    forward = (s for s in target.body if isinstance(s, ast.FunctionDef) and s.name == "forward")
+    return next(forward, None) if isinstance(use, ast.Attribute) else None
 
 
 def _is_followed(facts: FileFacts, function: ast.AST) -> bool:
