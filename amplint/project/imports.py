@@ -134,16 +134,17 @@ def _absolute(tree: ast.Module) -> Iterator[tuple[ast.Import | ast.ImportFrom, l
 
 
 def _takes_neighbour(source: Source, root: Path) -> bool:
-    """Whether a file of a package imports, as if it stood at the top level, what can only be the file beside it: that
-    binds all that is asked of it, and no library that the distribution requires has its name."""
+    """Whether a file of a package imports, as if it stood at the top level, what can only be the file or the package
+    beside it: that binds or holds all that is asked of it, and no library that the distribution requires has its
+    name."""
     folder = source.path.parent
     for statement, names in _absolute(source.tree):
         for name in names:
-            beside = folder / f"{name}.py"
-            if beside == source.path or not beside.is_file() or _is_elsewhere(name, root):
+            beside = module_file(folder, name)
+            if beside in (None, source.path) or _is_elsewhere(name.partition(".")[0], root):
                 continue
             text, asked = contents.read(beside), _asked_of(source.tree, statement)
-            if all(has_word(text, own.encode()) for own in asked):
+            if all(has_word(text, own.encode()) or module_file(folder, f"{name}.{own}") for own in asked):
                 return True
     return False
 
