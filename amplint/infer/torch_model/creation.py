@@ -22,6 +22,7 @@ from amplint.infer.lattice.values import (
 from amplint.infer.names.texts import spelled
 from amplint.infer.syntax.unchanging import replace
 from amplint.infer.torch_model import memories, sparse, uses
+from amplint.infer.torch_model.arrays import is_array
 from amplint.infer.torch_model.results import constant_of, number_result
 from amplint.infer.torch_model.tensors import cast, host_of_tensor_type
 
@@ -151,13 +152,18 @@ def _keyword(node: ast.expr, name: str) -> ast.expr | None:
 
 def from_data(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> Value:
     """``torch.tensor`` and its like: the dtype of what is handed over."""
-    data = arguments.get(0, "obj" if name == "torch.asarray" else "data")
+    given = "obj" if name == "torch.asarray" else "data"
+    data = arguments.get(0, given)
+    of_array = not (isinstance(data, Tensor) and not data.maybe) and is_array(frame, arguments.node(0, given))
     if isinstance(data, Tensor):
+        data = replace(data, dim=1, host=True) if of_array else data
         dtype = arguments.keywords.get("dtype")
-        if isinstance(dtype, DTypeValue):
-            return replace(cast(frame, data, dtype.dtypes, node, f"cast by {name}()", dtype.written), dim=data.dim)
         made = with_dtype(frame, arguments, node, data.dtypes, "")
-        return replace(made, dim=data.dim, origin=data.origin, host=_device_given(made, arguments, data))
+        host = _device_given(made, arguments, data)
+        if isinstance(dtype, DTypeValue):
+            found = cast(frame, data, dtype.dtypes, node, f"cast by {name}()", dtype.written)
+            return replace(found, dim=data.dim, host=host)
+        return replace(made, dim=data.dim, origin=data.origin, host=host)
     kinds: list[str | None] = []
     if isinstance(data, Sequence):
         items = data.items if data.items is not None else (data.element,)
@@ -172,7 +178,7 @@ def from_data(frame: Frame, name: str, arguments: Arguments, node: ast.expr) -> 
     if isinstance(data, (Const, Number)):
         uses.from_number(frame, node, name, made, data, arguments)
         return replace(made, dim=0, number=uses.held(made, data))
-    if data is UNKNOWN and frame.in_module:
+    if data is UNKNOWN and frame.in_module and not of_array:
         # a number has no dimensions, and lies anywhere
         return replace(made, dim=1, host=None)
     return replace(made, dim=1)
